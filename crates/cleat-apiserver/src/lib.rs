@@ -1,0 +1,7 @@
+//! Kubernetes' protocol on `cleat-store`: what `kubectl`, `kube` and client-go need, in one process.
+//!
+//! This crate knows none of Cleat's own kinds; they arrive as CustomResourceDefinitions like
+//! anybody else's.
+
+pub mod schema;
+pub mod status;
