@@ -3,5 +3,6 @@
 //! This crate knows none of Cleat's own kinds; they arrive as CustomResourceDefinitions like
 //! anybody else's.
 
+pub mod resource;
 pub mod schema;
 pub mod status;
