@@ -3,6 +3,9 @@
 //! This crate knows none of Cleat's own kinds; they arrive as CustomResourceDefinitions like
 //! anybody else's.
 
+pub mod names;
+pub mod quote;
 pub mod resource;
 pub mod schema;
+pub mod selector;
 pub mod status;
