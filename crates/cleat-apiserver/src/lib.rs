@@ -3,6 +3,7 @@
 //! This crate knows none of Cleat's own kinds; they arrive as CustomResourceDefinitions like
 //! anybody else's.
 
+pub mod builtin;
 pub mod names;
 pub mod quote;
 pub mod resource;

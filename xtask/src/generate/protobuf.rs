@@ -187,10 +187,7 @@ fn definition(message: &str) -> String {
 }
 
 /// Every field must be a property of its definition, inlined ones of the parent's.
-fn check(
-    messages: &BTreeMap<String, Vec<Field>>,
-    definitions: &Map<String, Value>,
-) -> Result<()> {
+fn check(messages: &BTreeMap<String, Vec<Field>>, definitions: &Map<String, Value>) -> Result<()> {
     for (name, fields) in messages {
         let properties = definitions.get(name).and_then(|schema| schema.get("properties"));
         let Some(properties) = properties.and_then(Value::as_object) else { continue };
