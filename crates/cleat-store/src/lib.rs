@@ -1,1 +1,37 @@
-//! Revisioned keys.
+//! A revisioned, durable, watchable key-value store. It knows bytes, not Kubernetes.
+//!
+//! Keys live in buckets. Every write raises one revision per [`Store`], can be made conditional on
+//! the revision last seen ([`Expected`]), and is shown to every [`Watch`] of its bucket in order.
+//! A write that was answered survives `kill -9`; one that was not is wholly there or not at all.
+//!
+//! All reads come from memory. A [`Disk`] holds the newest value of each key of all its stores in
+//! one file, and one thread commits whatever writes are waiting with one sync. The recent past, for
+//! watches and for lists at an older revision, is kept in memory only, bounded by [`Limits`].
+//!
+//! What is deliberately absent: transactions over several keys, values of the past on disk, leases,
+//! and any meaning of a key beyond its prefix.
+
+mod backend;
+mod bucket;
+mod committer;
+mod disk;
+mod entry;
+mod error;
+mod file;
+mod history;
+mod pending;
+mod queue;
+mod range;
+mod shared;
+mod state;
+mod store;
+mod watch;
+
+pub use backend::{Backend, Batch, Change, Effect, Stored};
+pub use disk::Disk;
+pub use entry::{Entry, Expected, Revision};
+pub use error::{BackendError, Compacted, OpenError, WatchError, WriteError};
+pub use history::Limits;
+pub use range::{Page, Range};
+pub use store::Store;
+pub use watch::{Event, EventKind, Watch};

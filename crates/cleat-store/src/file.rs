@@ -1,0 +1,168 @@
+//! The backend on a file: redb holding the newest value of each key, and little else.
+//!
+//! Reads do not come here, so redb's cache is small. Commits use its single-sync mode; after an
+//! unclean end redb verifies every page of the file when it is opened, and after a clean one we have
+//! it verified. It keeps no past: that is the history's business.
+
+mod create;
+mod record;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use redb::{Builder, Database, DatabaseError, ReadableDatabase, StorageError, TableDefinition};
+
+use crate::{Backend, BackendError, Batch, Effect, OpenError, Revision, Stored};
+
+/// What this code writes and the only thing it reads.
+const FORMAT: u64 = 1;
+
+/// Pages read while a commit walks down the trees, and those it is about to write.
+const CACHE_BYTES: usize = 4 << 20;
+
+const RECORDS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("records");
+/// By name of the store.
+const REVISIONS: TableDefinition<&[u8], u64> = TableDefinition::new("revisions");
+const META: TableDefinition<&[u8], u64> = TableDefinition::new("meta");
+const META_FORMAT: &[u8] = b"format";
+const META_BATCH: &[u8] = b"batch";
+
+pub(crate) struct File {
+    database: Option<Database>,
+    reopen: Reopen,
+}
+
+type Reopen = Box<dyn Fn() -> Result<Database, DatabaseError> + Send>;
+
+impl File {
+    /// Opens the file, creating it if there is none.
+    pub(crate) fn open(path: &Path) -> Result<File, OpenError> {
+        if !path.try_exists().map_err(|source| OpenError::Io { path: path.into(), source })? {
+            create::create(path)?;
+        }
+        let database = open_checked(path).map_err(|error| open_error(path, error))?;
+        let owned = PathBuf::from(path);
+        let reopen = Box::new(move || builder().open(&owned));
+        let file = File { database: Some(database), reopen };
+        match file.meta(META_FORMAT) {
+            Ok(FORMAT) => Ok(file),
+            Ok(found) => Err(OpenError::Format { path: path.into(), found, known: FORMAT }),
+            Err(source) => Err(OpenError::Damaged { path: path.into(), source }),
+        }
+    }
+
+    fn database(&self) -> Result<&Database, BackendError> {
+        self.database.as_ref().ok_or_else(|| BackendError::new("the file is not open"))
+    }
+
+    fn meta(&self, key: &[u8]) -> Result<u64, BackendError> {
+        let read = self.database()?.begin_read().map_err(redb_error)?;
+        let table = read.open_table(META).map_err(redb_error)?;
+        let found = table.get(key).map_err(redb_error)?;
+        found.map(|value| value.value()).ok_or_else(|| BackendError::new("the file lacks its head"))
+    }
+
+    fn try_commit(&self, batch: &Batch) -> Result<(), redb::Error> {
+        let Some(database) = &self.database else { return Err(redb::Error::DatabaseClosed) };
+        let write = database.begin_write()?;
+        {
+            let mut records = write.open_table(RECORDS)?;
+            let mut revisions = write.open_table(REVISIONS)?;
+            let mut key = Vec::new();
+            for (store, changes) in &batch.stores {
+                for change in changes {
+                    record::key(&mut key, store, &change.bucket, &change.key);
+                    match &change.effect {
+                        Effect::Put(entry) => {
+                            let length = record::value_len(entry);
+                            let mut slot = records.insert_reserve(&*key, length)?;
+                            record::write_value(slot.as_mut(), entry);
+                        }
+                        Effect::Delete { .. } => drop(records.remove(&*key)?),
+                    }
+                }
+                if let Some(newest) = changes.last() {
+                    revisions.insert(store.as_bytes(), newest.revision)?;
+                }
+            }
+            write.open_table(META)?.insert(META_BATCH, batch.number)?;
+        }
+        Ok(write.commit()?)
+    }
+}
+
+impl Backend for File {
+    fn load(
+        &mut self,
+        store: &str,
+        each: &mut dyn FnMut(Stored<'_>),
+    ) -> Result<Option<Revision>, BackendError> {
+        let read = self.database()?.begin_read().map_err(redb_error)?;
+        let revisions = read.open_table(REVISIONS).map_err(redb_error)?;
+        let Some(revision) = revisions.get(store.as_bytes()).map_err(redb_error)? else {
+            return Ok(None);
+        };
+        let records = read.open_table(RECORDS).map_err(redb_error)?;
+        let (first, end) = record::keys_of(store);
+        for item in records.range::<&[u8]>(&*first..&*end).map_err(redb_error)? {
+            let (key, value) = item.map_err(redb_error)?;
+            let record = record::read(store, key.value(), value.value())
+                .ok_or_else(|| BackendError::new("a record of the file makes no sense"))?;
+            each(record);
+        }
+        Ok(Some(revision.value()))
+    }
+
+    fn commit(&mut self, batch: &Batch) -> Result<(), BackendError> {
+        self.try_commit(batch).map_err(|error| {
+            // redb refuses all further writes after some failures; a fresh start serves them all.
+            self.database = None;
+            redb_error(error)
+        })
+    }
+
+    fn settle(&mut self) -> Result<u64, BackendError> {
+        if self.database.is_none() {
+            self.database = Some((self.reopen)().map_err(redb_error)?);
+        }
+        self.meta(META_BATCH)
+    }
+}
+
+fn builder() -> Builder {
+    let mut builder = Builder::new();
+    builder.set_cache_size(CACHE_BYTES);
+    builder
+}
+
+/// Opens an existing file and has every page of it verified, once.
+fn open_checked(path: &Path) -> Result<Database, DatabaseError> {
+    let repaired = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&repaired);
+    let mut builder = builder();
+    builder.set_repair_callback(move |_| seen.store(true, Ordering::Relaxed));
+    let mut database = builder.open(path)?;
+    if !repaired.load(Ordering::Relaxed) && !database.check_integrity()? {
+        let text = "pages do not match their checksums".to_owned();
+        return Err(StorageError::Corrupted(text).into());
+    }
+    Ok(database)
+}
+
+fn open_error(path: &Path, error: DatabaseError) -> OpenError {
+    let path = path.to_owned();
+    match error {
+        DatabaseError::DatabaseAlreadyOpen => OpenError::Locked { path },
+        DatabaseError::Storage(StorageError::Io(source))
+            if source.kind() != std::io::ErrorKind::InvalidData =>
+        {
+            OpenError::Io { path, source }
+        }
+        other => OpenError::Damaged { path, source: redb_error(other) },
+    }
+}
+
+fn redb_error(error: impl Into<redb::Error>) -> BackendError {
+    BackendError::new(error.into())
+}

@@ -1,0 +1,135 @@
+//! A watch: a place in the history of one bucket. It keeps no events of its own, so one that is too
+//! slow costs nothing and finds its place forgotten.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+use crate::history::Past;
+use crate::shared::Shared;
+use crate::{Compacted, Revision, WatchError};
+
+/// Something that happened to a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    pub revision: Revision,
+    pub key: Arc<str>,
+    pub kind: EventKind,
+    /// The value written, or what the delete gave as the last one.
+    pub value: Bytes,
+    /// The value before this, if there was one.
+    pub previous: Option<Bytes>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// `created` if the key did not exist before.
+    Put {
+        created: bool,
+    },
+    Delete,
+}
+
+/// Yields each event once, in the order of revisions, with no gap.
+#[derive(Debug)]
+pub struct Watch {
+    store: Arc<Shared>,
+    bucket: Arc<str>,
+    prefix: Box<str>,
+    news: Arc<Notify>,
+    seen: Revision,
+}
+
+impl Watch {
+    pub(crate) fn start(
+        store: &Arc<Shared>,
+        bucket: &str,
+        prefix: &str,
+        after: Revision,
+    ) -> Result<Watch, Compacted> {
+        let bucket: Arc<str> = bucket.into();
+        let mut state = store.state_mut();
+        state.check_remembered(&bucket, after)?;
+        let news = Arc::clone(&state.bucket_or_new(Arc::clone(&bucket)).news);
+        drop(state);
+        Ok(Watch { store: Arc::clone(store), bucket, prefix: prefix.into(), news, seen: after })
+    }
+
+    /// Everything up to here was yielded or was none of this watch's business. Asked right after
+    /// [`Watch::try_next`] found nothing, this is the store's revision at that moment.
+    pub fn revision(&self) -> Revision {
+        self.seen
+    }
+
+    /// The next event. May be dropped while it waits without losing one.
+    pub async fn next(&mut self) -> Result<Event, WatchError> {
+        loop {
+            let news = Arc::clone(&self.news);
+            let mut news = pin!(news.notified());
+            // Listening before looking: what is published in between wakes this.
+            news.as_mut().enable();
+            if let Some(event) = self.try_next()? {
+                return Ok(event);
+            }
+            news.await;
+        }
+    }
+
+    /// At least one and at most `most` events; several when they are there already. May be dropped
+    /// while it waits without losing one.
+    pub async fn next_batch(&mut self, most: usize) -> Result<Vec<Event>, WatchError> {
+        let mut events = vec![self.next().await?];
+        events.extend(self.take(most.saturating_sub(1)).unwrap_or_default());
+        Ok(events)
+    }
+
+    /// The next event if there is one already.
+    pub fn try_next(&mut self) -> Result<Option<Event>, WatchError> {
+        Ok(self.take(1)?.pop())
+    }
+
+    fn take(&mut self, most: usize) -> Result<Vec<Event>, WatchError> {
+        let state = self.store.state();
+        let mut events = Vec::new();
+        if let Some(bucket) = state.bucket(&self.bucket) {
+            // Not the floor: forgetting what this watch has passed anyway does not end it.
+            let lost = bucket.history.lost();
+            if self.seen < lost {
+                return Err(Compacted { floor: lost }.into());
+            }
+            for step in bucket.history.after(self.seen) {
+                if events.len() == most {
+                    return Ok(events);
+                }
+                self.seen = step.revision;
+                if step.key.starts_with(&*self.prefix) {
+                    events.push(Event::from(step));
+                }
+            }
+        }
+        if events.is_empty() && state.is_closed() {
+            return Err(WatchError::Closed);
+        }
+        self.seen = self.seen.max(state.revision());
+        Ok(events)
+    }
+}
+
+impl From<&Past> for Event {
+    fn from(step: &Past) -> Self {
+        let Past { revision, key, value, deleted, previous } = step;
+        let kind = match deleted {
+            true => EventKind::Delete,
+            false => EventKind::Put { created: previous.is_none() },
+        };
+        Event {
+            revision: *revision,
+            key: Arc::clone(key),
+            kind,
+            value: value.clone(),
+            previous: previous.as_ref().map(|entry| entry.value.clone()),
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The store's public behaviour, in one binary so that it links once.
+
+#[path = "suite/disk.rs"]
+mod disk;
