@@ -1,6 +1,9 @@
 //! The project's own chores, run as `cargo xtask NAME`. One file per chore; this one only chooses.
 
 mod generate;
+mod kubernetes;
+
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -16,10 +19,20 @@ struct Args {
 #[derive(Subcommand)]
 enum Chore {
     Generate(generate::Args),
+    /// A real Kubernetes to test on.
+    #[command(subcommand)]
+    Kubernetes(kubernetes::Args),
 }
 
 fn main() -> Result<()> {
     match Args::parse().chore {
         Chore::Generate(args) => generate::run(&args),
+        Chore::Kubernetes(args) => kubernetes::run(args),
     }
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_owned()
 }

@@ -1,0 +1,6 @@
+//! The test kit: real control planes on loopback, and the conformance of our server with them.
+//!
+//! It may depend on everything in the workspace; nothing but `xtask` and tests depends on it.
+
+pub mod kubernetes;
+pub mod server;

@@ -1,0 +1,94 @@
+//! `cargo xtask kubernetes`: build, start and end real control planes. The work is in `cleat-world`.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context as _, Result, bail};
+use clap::Subcommand;
+use cleat_world::kubernetes::{Binaries, ControlPlanes, Durability, down};
+
+#[derive(Subcommand)]
+pub(crate) enum Args {
+    /// Build kube-apiserver, kube-controller-manager, kubectl and etcd from kubernetes/go.mod
+    ///
+    /// They are kept in $CLEAT_CACHE or ~/.cache/cleat; what is there already is not built again.
+    Build,
+    /// Print the folder with the built programs (kubectl among them)
+    Path,
+    /// Start N control planes on loopback: hub, cluster1, cluster2, …
+    Up {
+        #[arg(default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=50))]
+        n: u16,
+        /// Where state, logs and the kubeconfig go [default: target/kubernetes]
+        #[arg(long)]
+        dir: Option<PathBuf>,
+        /// Let etcd wait for the disk, as benchmarks must
+        #[arg(long)]
+        durable: bool,
+    },
+    /// End what `up` started and remove its state
+    Down {
+        #[arg(long)]
+        dir: Option<PathBuf>,
+    },
+}
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    let module = crate::root().join("kubernetes");
+    match args {
+        Args::Build => {
+            let binaries = Binaries::build(&module, |line| println!("{line}"))?;
+            println!("Kubernetes {} in {}", binaries.version(), binaries.folder().display());
+            Ok(())
+        }
+        Args::Path => {
+            println!("{}", Binaries::built(&module)?.folder().display());
+            Ok(())
+        }
+        Args::Up { n, dir, durable } => {
+            let durability = if durable { Durability::Durable } else { Durability::Fast };
+            up(&Binaries::built(&module)?, dir.unwrap_or_else(default_dir), n, durability)
+        }
+        Args::Down { dir } => {
+            let dir = dir.unwrap_or_else(default_dir);
+            let ended = down(&dir)?;
+            if ended.is_empty() {
+                println!("nothing runs in {}", dir.display());
+            } else {
+                println!("ended {}", ended.join(", "));
+            }
+            Ok(())
+        }
+    }
+}
+
+pub(crate) fn default_dir() -> PathBuf {
+    crate::root().join("target").join("kubernetes")
+}
+
+fn up(binaries: &Binaries, dir: PathBuf, n: u16, durability: Durability) -> Result<()> {
+    let begun = Instant::now();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    let planes = runtime.block_on(async {
+        // Dropping the start ends what it had started.
+        tokio::select! {
+            planes = ControlPlanes::start(binaries, &dir, usize::from(n), durability) => planes,
+            _ = tokio::signal::ctrl_c() => bail!("interrupted"),
+        }
+    })?;
+    for access in planes.accesses() {
+        println!("{:<10} {}", access.name, access.url);
+    }
+    println!(
+        "Kubernetes {}, {n} control plane(s), ready in {:.1} s",
+        binaries.version(),
+        begun.elapsed().as_secs_f64()
+    );
+    println!("kubeconfig: {}", planes.kubeconfig().display());
+    println!("kubectl:    {}", binaries.program("kubectl").display());
+    planes.leave();
+    Ok(())
+}
