@@ -4,6 +4,7 @@
 //! anybody else's.
 
 pub mod builtin;
+pub mod discovery;
 pub mod names;
 pub mod quote;
 pub mod resource;
