@@ -1,5 +1,5 @@
 //! Values written the way Go's `fmt` writes them, because messages that clients match on were
-//! formatted there: `%q`, `%#U` and `%v`.
+//! formatted there: `%q`, `%#U`, `%v`, `%#v` and `%T`.
 //!
 //! Only what the API server's messages and printer columns need; this is no general formatter.
 
@@ -97,6 +97,37 @@ fn write_plain(out: &mut String, value: &Value) {
     }
 }
 
+/// `%#v` of a JSON value as Go holds it: `map[string]interface {}{"a":1}`.
+pub fn literal(value: &Value) -> String {
+    let list = |items: Vec<String>| items.join(", ");
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::String(text) => quoted(text),
+        Value::Array(items) => {
+            format!("[]interface {{}}{{{}}}", list(items.iter().map(literal).collect()))
+        }
+        Value::Object(entries) => {
+            let entry =
+                |(key, item): (&String, &Value)| format!("{}:{}", quoted(key), literal(item));
+            format!("map[string]interface {{}}{{{}}}", list(entries.iter().map(entry).collect()))
+        }
+        scalar => plain(scalar),
+    }
+}
+
+/// `%T` of a JSON value as Go holds it.
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
 /// `%v` of a number: integers as they are, floats in their shortest form, with an exponent from
 /// 1e+06 upwards and below 1e-04.
 pub fn number_text(number: &Number) -> String {
@@ -158,5 +189,9 @@ mod tests {
         ] {
             assert_eq!(plain(&value), expected);
         }
+        assert_eq!(
+            literal(&json!({"a": ["x", 1, null]})),
+            r#"map[string]interface {}{"a":[]interface {}{"x", 1, interface {}(nil)}}"#
+        );
     }
 }

@@ -64,12 +64,25 @@ pub struct Node {
     /// `x-kubernetes-patch-strategy`, split at commas: `merge`, `replace`, `retainKeys`.
     pub patch_strategy: Vec<Box<str>>,
     pub patch_merge_key: Option<Box<str>>,
+    /// What properties say beside the reference they consist of, by name.
+    pub refined: BTreeMap<Box<str>, Refined>,
     /// `x-kubernetes-validations`, as written.
     pub rules: Vec<Value>,
     /// `x-kubernetes-group-version-kind`, as written.
     pub group_version_kinds: Vec<Value>,
     /// The definition this node is, or stands for.
     pub name: Option<Box<str>>,
+}
+
+/// What stands beside a reference to a definition and holds for that one property only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refined {
+    /// The definition is held by value (it has an empty default): upstream never sees it absent,
+    /// only empty.
+    pub by_value: bool,
+    /// `x-kubernetes-map-type`, where it departs from the definition's.
+    pub atomic_map: Option<bool>,
+    pub patch_strategy: Vec<Box<str>>,
 }
 
 /// JSON types a schema may ask for.
@@ -181,6 +194,7 @@ static ANYTHING: Node = Node {
     atomic_map: false,
     patch_strategy: Vec::new(),
     patch_merge_key: None,
+    refined: BTreeMap::new(),
     rules: Vec::new(),
     group_version_kinds: Vec::new(),
     name: None,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::{Additional, Bounds, Id, ListType, Node, Schema, Schemas, Type};
+use super::{Additional, Bounds, Id, ListType, Node, Refined, Schema, Schemas, Type};
 
 /// Deeper schemas are refused: they would only serve to exhaust the stack.
 const DEEPEST: usize = 64;
@@ -100,9 +100,7 @@ impl Schemas {
             list_type: list_type(map, at)?,
             list_map_keys: texts(map, "x-kubernetes-list-map-keys"),
             atomic_map: text(map, "x-kubernetes-map-type").as_deref() == Some("atomic"),
-            patch_strategy: text(map, "x-kubernetes-patch-strategy")
-                .map(|all| all.split(',').map(Box::from).collect())
-                .unwrap_or_default(),
+            patch_strategy: patch_strategy(map),
             patch_merge_key: text(map, "x-kubernetes-patch-merge-key"),
             rules: array(map, "x-kubernetes-validations"),
             group_version_kinds: array(map, "x-kubernetes-group-version-kind"),
@@ -115,6 +113,9 @@ impl Schemas {
             for (key, value) in properties {
                 let id = self.read_id(value, &format!("{at}.{key}"), depth + 1)?;
                 read.insert(key.as_str().into(), id);
+                if let Some(refined) = refined(value) {
+                    node.refined.insert(key.as_str().into(), refined);
+                }
             }
             node.properties = read;
         }
@@ -142,6 +143,23 @@ impl Schemas {
         }
         Ok(node)
     }
+}
+
+/// What a property adds to the definition it refers to, if it adds anything.
+fn refined(schema: &Value) -> Option<Refined> {
+    reference(schema)?;
+    let map = schema.as_object()?;
+    let refined = Refined {
+        by_value: map.get("default").and_then(Value::as_object).is_some_and(Map::is_empty),
+        atomic_map: text(map, "x-kubernetes-map-type").map(|kind| &*kind == "atomic"),
+        patch_strategy: patch_strategy(map),
+    };
+    (refined != Refined::default()).then_some(refined)
+}
+
+fn patch_strategy(map: &Map<String, Value>) -> Vec<Box<str>> {
+    let all = text(map, "x-kubernetes-patch-strategy");
+    all.map(|all| all.split(',').map(Box::from).collect()).unwrap_or_default()
 }
 
 /// The definition a schema stands for. A reference that has siblings (a description, an empty
