@@ -3,6 +3,8 @@
 //! This crate knows none of Cleat's own kinds; they arrive as CustomResourceDefinitions like
 //! anybody else's.
 
+pub mod authn;
+pub mod authz;
 pub mod builtin;
 pub mod discovery;
 #[allow(dead_code, reason = "server-side apply, which escapes, comes after it")]
@@ -15,3 +17,4 @@ pub mod resource;
 pub mod schema;
 pub mod selector;
 pub mod status;
+pub mod user;

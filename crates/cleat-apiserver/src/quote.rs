@@ -53,6 +53,12 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
+/// `%q` of a list of strings: `["a" "b"]`.
+pub fn quoted_list<S: AsRef<str>>(texts: &[S]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| quoted(text.as_ref())).collect();
+    format!("[{}]", texts.join(" "))
+}
+
 /// `%#U` of a character: `U+002A '*'`.
 pub fn code_point(c: char) -> String {
     let code = u32::from(c);

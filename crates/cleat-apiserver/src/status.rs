@@ -26,6 +26,8 @@ pub struct Details {
     pub uid: String,
     pub causes: Vec<Cause>,
     pub retry_after_seconds: u32,
+    /// Written as `{}` when empty, for the refusals upstream gives details without content.
+    pub always: bool,
 }
 
 /// One machine-readable reason inside [`Details`].
@@ -66,6 +68,12 @@ impl Status {
         self.details.group = what.group.to_owned();
         self.details.kind = what.resource.to_owned();
         self.details.name = name.to_owned();
+        self
+    }
+
+    /// Has `details` written even when there is nothing in them.
+    pub(crate) fn with_details(mut self) -> Self {
+        self.details.always = true;
         self
     }
 
@@ -205,7 +213,7 @@ impl Status {
             body.insert("reason".into(), self.reason.clone().into());
         }
         let details = self.details.to_json();
-        if !details.is_empty() {
+        if !details.is_empty() || self.details.always {
             body.insert("details".into(), Value::Object(details));
         }
         if !success || self.code != 200 {
