@@ -7,10 +7,9 @@ pub mod authn;
 pub mod authz;
 pub mod builtin;
 pub mod discovery;
-#[allow(dead_code, reason = "server-side apply, which escapes, comes after it")]
 mod gojson;
+pub mod jsonpath;
 pub mod names;
-#[allow(dead_code, reason = "the verbs that call it come after it")]
 mod patch;
 pub mod quote;
 pub mod resource;
@@ -18,3 +17,5 @@ pub mod schema;
 pub mod selector;
 pub mod status;
 pub mod user;
+#[allow(dead_code, reason = "server-side apply, which escapes, comes after it")]
+#[allow(dead_code, reason = "the verbs that call it come after it")]
