@@ -11,6 +11,8 @@ mod gojson;
 pub mod jsonpath;
 pub mod names;
 mod patch;
+pub mod path;
+pub mod query;
 pub mod quote;
 pub mod resource;
 pub mod schema;

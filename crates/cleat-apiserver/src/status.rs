@@ -7,6 +7,8 @@ use std::{borrow::Cow, fmt};
 
 use serde_json::{Map, Value, json};
 
+use crate::quote::quoted;
+
 /// A refusal (or, rarely, a bare success) as Kubernetes words it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
@@ -372,7 +374,7 @@ impl fmt::Display for Problem {
             }
             Self::NotSupported { value, supported } => {
                 write!(f, "Unsupported value: {}", Shown(value))?;
-                let quoted: Vec<String> = supported.iter().map(|s| format!("{s:?}")).collect();
+                let quoted: Vec<String> = supported.iter().map(|s| quoted(s)).collect();
                 if quoted.is_empty() {
                     Ok(())
                 } else {
@@ -392,11 +394,14 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A value as it stands in a message: JSON, with `null` for nothing.
+/// A value as it stands in a message: JSON, but strings in Go's quotes.
 struct Shown<'a>(&'a Value);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
+        match self.0 {
+            Value::String(text) => f.write_str(&quoted(text)),
+            other => write!(f, "{other}"),
+        }
     }
 }
