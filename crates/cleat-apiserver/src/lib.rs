@@ -7,9 +7,11 @@ pub mod authn;
 pub mod authz;
 pub mod builtin;
 pub mod discovery;
+#[allow(dead_code, reason = "server-side apply, which escapes, comes after it")]
 mod gojson;
 pub mod jsonpath;
 pub mod names;
+#[allow(dead_code, reason = "the verbs that call it come after it")]
 mod patch;
 pub mod path;
 pub mod query;
@@ -19,5 +21,3 @@ pub mod schema;
 pub mod selector;
 pub mod status;
 pub mod user;
-#[allow(dead_code, reason = "server-side apply, which escapes, comes after it")]
-#[allow(dead_code, reason = "the verbs that call it come after it")]
