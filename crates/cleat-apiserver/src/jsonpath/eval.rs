@@ -112,7 +112,7 @@ impl Walk {
             Node::Recursive => {
                 let mut results = Vec::new();
                 for value in input {
-                    self.descend(value, &mut results, 0)?;
+                    self.descend(value.clone(), &mut results, 0)?;
                 }
                 Ok(results)
             }
@@ -203,12 +203,12 @@ impl Walk {
     /// The value and everything below it that holds something, strings included.
     fn descend<'a>(
         &mut self,
-        value: &Cow<'a, Value>,
+        value: Cow<'a, Value>,
         results: &mut Results<'a>,
         depth: usize,
     ) -> Result<(), String> {
         self.spend(1)?;
-        let holds = match &**value {
+        let holds = match &*value {
             Value::Array(items) => !items.is_empty(),
             Value::Object(entries) => !entries.is_empty(),
             Value::String(text) => !text.is_empty(),
@@ -220,11 +220,10 @@ impl Walk {
         if depth > DEEPEST {
             return Err("data is nested too deeply".to_owned());
         }
-        results.push(value.clone());
-        if !value.is_string() {
-            for child in children(value) {
-                self.descend(&child, results, depth + 1)?;
-            }
+        let below = if value.is_string() { None } else { Some(children(&value)) };
+        results.push(value);
+        for child in below.into_iter().flatten() {
+            self.descend(child, results, depth + 1)?;
         }
         Ok(())
     }
