@@ -1,5 +1,6 @@
 //! The project's own chores, run as `cargo xtask NAME`. One file per chore; this one only chooses.
 
+mod conformance;
 mod generate;
 mod kubernetes;
 
@@ -18,6 +19,7 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Chore {
+    Conformance(conformance::Args),
     Generate(generate::Args),
     /// A real Kubernetes to test on.
     #[command(subcommand)]
@@ -26,6 +28,7 @@ enum Chore {
 
 fn main() -> Result<()> {
     match Args::parse().chore {
+        Chore::Conformance(args) => conformance::run(&args),
         Chore::Generate(args) => generate::run(&args),
         Chore::Kubernetes(args) => kubernetes::run(args),
     }

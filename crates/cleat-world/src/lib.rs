@@ -2,5 +2,6 @@
 //!
 //! It may depend on everything in the workspace; nothing but `xtask` and tests depends on it.
 
+pub mod conformance;
 pub mod kubernetes;
 pub mod server;
