@@ -11,6 +11,7 @@ pub mod discovery;
 mod gojson;
 pub mod jsonpath;
 pub mod names;
+pub mod openapi;
 #[allow(dead_code, reason = "the verbs that call it come after it")]
 mod patch;
 pub mod path;

@@ -5,6 +5,7 @@
 //! server-side apply, strategic merge and the published OpenAPI documents all read it. The arena
 //! only holds shapes; what to do with them lives in the modules beside it.
 
+mod emit;
 mod load;
 
 use std::collections::BTreeMap;
