@@ -18,6 +18,8 @@ pub mod path;
 pub mod query;
 pub mod quote;
 pub mod resource;
+#[allow(dead_code, reason = "the verbs that use the rules land beside them")]
+mod rules;
 pub mod schema;
 pub mod selector;
 pub mod status;
