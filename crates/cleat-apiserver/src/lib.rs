@@ -18,7 +18,7 @@ pub mod path;
 pub mod query;
 pub mod quote;
 pub mod resource;
-#[allow(dead_code, reason = "the verbs that use the rules land beside them")]
+#[allow(dead_code, unused_imports, reason = "the verbs that use the rules land beside them")]
 mod rules;
 pub mod schema;
 pub mod selector;

@@ -8,8 +8,16 @@
 mod defaults;
 mod gotypes;
 mod normal;
+mod prepare;
 pub(crate) mod quantity;
 mod read;
+mod strategy;
 pub(crate) mod time;
+mod validate;
 
 pub(crate) use defaults::default;
+pub(crate) use prepare::{Addresses, Env, Requester, prepare_create, prepare_update};
+pub(crate) use strategy::{
+    NameRule, create_on_update, name_rule, reset_fields, unconditional_update,
+};
+pub(crate) use validate::{validate_create, validate_update};

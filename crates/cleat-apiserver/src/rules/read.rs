@@ -83,3 +83,25 @@ pub(crate) fn fill(map: &mut Map<String, Value>, key: &str, value: impl Into<Val
         Some(_) => {}
     }
 }
+
+/// The list under `key`, made one if it is not.
+pub(crate) fn list<'a>(map: &'a mut Map<String, Value>, key: &str) -> &'a mut Vec<Value> {
+    let value = map.entry(key).or_insert(Value::Null);
+    if !value.is_array() {
+        *value = Value::Array(Vec::new());
+    }
+    match value {
+        Value::Array(items) => items,
+        // Never taken: the value was made a list above.
+        _ => Box::leak(Box::default()),
+    }
+}
+
+/// The objects in the list under `key`.
+pub(crate) fn objects<'a>(
+    map: &'a mut Map<String, Value>,
+    key: &str,
+) -> impl Iterator<Item = &'a mut Map<String, Value>> {
+    let items = map.get_mut(key).and_then(Value::as_array_mut);
+    items.into_iter().flatten().filter_map(Value::as_object_mut)
+}

@@ -4,7 +4,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
 
 use super::Object;
-use crate::rules::read::{Read, child, fill};
+use crate::rules::read::{Read, child, fill, objects};
 
 pub(super) fn default(name: &str, object: &mut Object) {
     match name {
@@ -15,10 +15,8 @@ pub(super) fn default(name: &str, object: &mut Object) {
         "PersistentVolume" | "PersistentVolumeClaim" => {
             fill(child(object, "status"), "phase", "Pending");
         }
-        "NodeStatus" => {
-            if !object.has("allocatable")
-                && let Some(capacity) = object.get("capacity").cloned()
-            {
+        "NodeStatus" if !object.has("allocatable") => {
+            if let Some(capacity) = object.get("capacity").cloned() {
                 object.insert("allocatable".into(), capacity);
             }
         }
@@ -45,8 +43,7 @@ fn service(object: &mut Object) {
         _ => {}
     }
     fill(spec, "type", "ClusterIP");
-    let ports = spec.get_mut("ports").and_then(Value::as_array_mut);
-    for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
+    for port in objects(spec, "ports") {
         fill(port, "protocol", "TCP");
         let target = port.at("targetPort");
         if target.is_null() || *target == json!(0) || *target == json!("") {
@@ -70,8 +67,7 @@ fn service(object: &mut Object) {
     }
     fill(spec, "allocateLoadBalancerNodePorts", true);
     let status = child(child(object, "status"), "loadBalancer");
-    let ingress = status.get_mut("ingress").and_then(Value::as_array_mut);
-    for point in ingress.into_iter().flatten().filter_map(Value::as_object_mut) {
+    for point in objects(status, "ingress") {
         if !point.text("ip").is_empty() {
             fill(point, "ipMode", "VIP");
         }
@@ -102,7 +98,7 @@ fn secret(object: &mut Object) {
 
 fn replication_controller(object: &mut Object) {
     let labels = object.path(&["spec", "template", "metadata", "labels"]).clone();
-    if !labels.as_object().is_some_and(|labels| !labels.is_empty()) {
+    if labels.as_object().is_none_or(Map::is_empty) {
         return;
     }
     let spec = child(object, "spec");

@@ -7,29 +7,23 @@ use crate::rules::read::{Read, child, fill};
 
 pub(super) fn default(package: &str, name: &str, object: &mut Object) {
     match (package, name) {
-        ("rbac/v1", "Subject") => {
-            if matches!(object.text("kind"), "User" | "Group") {
-                fill(object, "apiGroup", "rbac.authorization.k8s.io");
-            }
+        ("rbac/v1", "Subject") if matches!(object.text("kind"), "User" | "Group") => {
+            fill(object, "apiGroup", "rbac.authorization.k8s.io");
         }
-        ("networking/v1", "NetworkPolicySpec") => {
-            if object.list("policyTypes").is_empty() {
-                let mut kinds = vec!["Ingress"];
-                if !object.list("egress").is_empty() {
-                    kinds.push("Egress");
-                }
-                object.insert("policyTypes".into(), json!(kinds));
+        ("networking/v1", "NetworkPolicySpec") if object.list("policyTypes").is_empty() => {
+            let mut kinds = vec!["Ingress"];
+            if !object.list("egress").is_empty() {
+                kinds.push("Egress");
             }
+            object.insert("policyTypes".into(), json!(kinds));
         }
         ("networking/v1", "IngressClassSpec") => {
             if let Some(Value::Object(parameters)) = object.get_mut("parameters") {
                 fill(parameters, "scope", "Cluster");
             }
         }
-        ("storage/v1", "CSIDriverSpec") => {
-            if object.list("volumeLifecycleModes").is_empty() {
-                object.insert("volumeLifecycleModes".into(), json!(["Persistent"]));
-            }
+        ("storage/v1", "CSIDriverSpec") if object.list("volumeLifecycleModes").is_empty() => {
+            object.insert("volumeLifecycleModes".into(), json!(["Persistent"]));
         }
         ("flowcontrol/v1", "FlowSchemaSpec") => number(object, "matchingPrecedence", 1000),
         ("flowcontrol/v1", "QueuingConfiguration") => {

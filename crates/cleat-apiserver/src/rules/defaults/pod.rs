@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Object;
 use crate::rules::quantity::Quantity;
-use crate::rules::read::{Read, child, fill};
+use crate::rules::read::{Read, child, fill, objects};
 
 pub(super) fn default(name: &str, object: &mut Object) {
     match name {
@@ -24,7 +24,7 @@ pub(super) fn default(name: &str, object: &mut Object) {
 fn pod(object: &mut Object) {
     let spec = child(object, "spec");
     for list in ["containers", "initContainers"] {
-        for container in elements(spec, list) {
+        for container in objects(spec, list) {
             requests_follow_limits(container);
         }
     }
@@ -32,8 +32,8 @@ fn pod(object: &mut Object) {
     pod_level_requests(spec);
     if spec.flag("hostNetwork") {
         for list in ["containers", "initContainers"] {
-            for container in elements(spec, list) {
-                for port in elements(container, "ports") {
+            for container in objects(spec, list) {
+                for port in objects(container, "ports") {
                     let number = port.number("containerPort").unwrap_or(0);
                     if port.number("hostPort").unwrap_or(0) == 0 && number != 0 {
                         port.insert("hostPort".into(), number.into());
@@ -157,9 +157,4 @@ fn readable(image: &str) -> bool {
             })
     };
     path.split('/').all(part)
-}
-
-fn elements<'a>(object: &'a mut Object, key: &str) -> impl Iterator<Item = &'a mut Object> {
-    let items = object.get_mut(key).and_then(Value::as_array_mut);
-    items.into_iter().flatten().filter_map(Value::as_object_mut)
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Object;
-use crate::rules::read::{Read, child, fill};
+use crate::rules::read::{Read, child, fill, objects};
 
 pub(super) fn default(name: &str, object: &mut Object) {
     match name {
@@ -55,8 +55,7 @@ fn stateful_set(spec: &mut Object) {
     fill(retention, "whenScaled", "Retain");
     fill(spec, "replicas", 1);
     fill(spec, "revisionHistoryLimit", 10);
-    let claims = spec.get_mut("volumeClaimTemplates").and_then(Value::as_array_mut);
-    for claim in claims.into_iter().flatten().filter_map(Value::as_object_mut) {
+    for claim in objects(spec, "volumeClaimTemplates") {
         claim.insert("apiVersion".into(), "v1".into());
         claim.insert("kind".into(), "PersistentVolumeClaim".into());
     }

@@ -1,0 +1,117 @@
+//! What kube-apiserver's own admission plugins add to new objects, as far as they look at nothing
+//! but the object and its service account.
+
+use serde_json::{Map, Value, json};
+
+use super::Env;
+use crate::resource::ResourceType;
+use crate::rules::read::{Read, child, fill, list, object as object_of, objects};
+
+type Object = Map<String, Value>;
+
+const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+pub(super) fn create(ty: &ResourceType, object: &mut Value, env: &Env<'_>) {
+    match (&*ty.group, &*ty.plural) {
+        ("", "pods") => {
+            let spec = child(object_of(object), "spec");
+            service_account(spec, env);
+            tolerations(spec);
+            priority(spec);
+        }
+        ("", "persistentvolumeclaims") => finalizer(object, "kubernetes.io/pvc-protection"),
+        ("", "persistentvolumes") => finalizer(object, "kubernetes.io/pv-protection"),
+        ("", "nodes") => not_ready(child(object_of(object), "spec")),
+        _ => {}
+    }
+}
+
+/// A pod stays five minutes on a node that went away, unless it says otherwise.
+pub(super) fn tolerations(spec: &mut Object) {
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let tolerated = spec.list("tolerations").iter().any(|toleration| {
+            [key, ""].contains(&toleration.text("key"))
+                && ["NoExecute", ""].contains(&toleration.text("effect"))
+        });
+        if !tolerated {
+            let toleration = json!({
+                "key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300
+            });
+            list(spec, "tolerations").push(toleration);
+        }
+    }
+}
+
+/// Only the two classes every cluster has are known here; others keep what the pod says.
+fn priority(spec: &mut Object) {
+    let number = match spec.text("priorityClassName") {
+        "" => 0,
+        "system-cluster-critical" => 2_000_000_000,
+        "system-node-critical" => 2_000_001_000,
+        _ => return,
+    };
+    fill(spec, "priority", number);
+    fill(spec, "preemptionPolicy", "PreemptLowerPriority");
+}
+
+fn service_account(spec: &mut Object, env: &Env<'_>) {
+    fill(spec, "serviceAccountName", "default");
+    let name = spec.at("serviceAccountName").clone();
+    spec.insert("serviceAccount".into(), name);
+    let Some(account) = env.service_account else { return };
+    if spec.list("imagePullSecrets").is_empty() && !account.list("imagePullSecrets").is_empty() {
+        spec.insert("imagePullSecrets".into(), account.at("imagePullSecrets").clone());
+    }
+    let wanted = spec.at("automountServiceAccountToken").as_bool();
+    let offered = account.at("automountServiceAccountToken").as_bool();
+    if wanted.or(offered).unwrap_or(true) {
+        mount_token(spec, env.suffix);
+    }
+}
+
+fn mount_token(spec: &mut Object, suffix: &str) {
+    let volume = format!("kube-api-access-{suffix}");
+    let mut mounted = false;
+    for containers in ["initContainers", "containers"] {
+        for container in objects(spec, containers) {
+            let there = container
+                .list("volumeMounts")
+                .iter()
+                .any(|mount| mount.text("mountPath").trim_end_matches('/') == TOKEN_PATH);
+            if !there {
+                let mount = json!({ "name": volume, "readOnly": true, "mountPath": TOKEN_PATH });
+                list(container, "volumeMounts").push(mount);
+                mounted = true;
+            }
+        }
+    }
+    if mounted {
+        let sources = json!([
+            { "serviceAccountToken": { "expirationSeconds": 3607, "path": "token" } },
+            { "configMap": {
+                "name": "kube-root-ca.crt", "items": [{ "key": "ca.crt", "path": "ca.crt" }]
+            } },
+            { "downwardAPI": { "items": [{
+                "path": "namespace",
+                "fieldRef": { "apiVersion": "v1", "fieldPath": "metadata.namespace" }
+            }] } }
+        ]);
+        list(spec, "volumes").push(json!({ "name": volume, "projected": { "sources": sources } }));
+    }
+}
+
+fn finalizer(object: &mut Value, name: &str) {
+    let finalizers = list(child(object_of(object), "metadata"), "finalizers");
+    if !finalizers.iter().any(|finalizer| finalizer == name) {
+        finalizers.push(name.into());
+    }
+}
+
+/// A new node takes no pods until its controller says it is ready.
+fn not_ready(spec: &mut Object) {
+    const KEY: &str = "node.kubernetes.io/not-ready";
+    let there = |taint: &Value| taint.text("key") == KEY && taint.text("effect") == "NoSchedule";
+    if !spec.list("taints").iter().any(there) {
+        list(spec, "taints").push(json!({ "key": KEY, "effect": "NoSchedule" }));
+    }
+}
