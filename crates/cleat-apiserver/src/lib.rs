@@ -7,9 +7,10 @@ pub mod authn;
 pub mod authz;
 pub mod builtin;
 pub mod discovery;
-#[allow(dead_code, reason = "server-side apply, which escapes, comes after it")]
+#[allow(dead_code, reason = "the verbs that parse bodies come after it")]
 mod gojson;
 pub mod jsonpath;
+pub mod metadata;
 pub mod names;
 pub mod openapi;
 #[allow(dead_code, reason = "the verbs that call it come after it")]

@@ -53,6 +53,12 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
+/// `%#v` of a list of strings: `[]string{"a", "b"}`.
+pub fn string_slice<S: AsRef<str>>(texts: &[S]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| quoted(text.as_ref())).collect();
+    format!("[]string{{{}}}", texts.join(", "))
+}
+
 /// `%q` of a list of strings: `["a" "b"]`.
 pub fn quoted_list<S: AsRef<str>>(texts: &[S]) -> String {
     let texts: Vec<String> = texts.iter().map(|text| quoted(text.as_ref())).collect();
@@ -143,7 +149,8 @@ pub fn number_text(number: &Number) -> String {
     number.as_f64().map_or_else(|| number.to_string(), float_text)
 }
 
-fn float_text(value: f64) -> String {
+/// `%v` of a float.
+pub(crate) fn float_text(value: f64) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0".to_owned() } else { "0".to_owned() };
     }

@@ -5,11 +5,22 @@
 //! server-side apply, strategic merge and the published OpenAPI documents all read it. The arena
 //! only holds shapes; what to do with them lives in the modules beside it.
 
+#[cfg(test)]
+pub(crate) mod arbitrary;
+pub mod coerce;
+pub mod decode;
+pub mod default;
 mod emit;
 mod load;
+mod pattern;
+pub mod prune;
+mod quantity;
+pub mod strict;
+pub mod validate;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::OnceLock};
 
+use regex::Regex;
 use serde_json::Value;
 
 pub use load::LoadError;
@@ -46,6 +57,8 @@ pub struct Node {
     pub enumeration: Option<Vec<Value>>,
     pub bounds: Bounds,
     pub pattern: Option<Box<str>>,
+    /// `pattern`, compiled when first needed.
+    matcher: OnceLock<Result<Regex, String>>,
     pub unique_items: bool,
     pub required: Vec<Box<str>>,
     pub properties: BTreeMap<Box<str>, Id>,
@@ -95,6 +108,20 @@ pub enum Type {
     Integer,
     Number,
     Boolean,
+}
+
+impl Type {
+    /// As it stands in a schema.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Object => "object",
+            Self::Array => "array",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+        }
+    }
 }
 
 /// Numeric, length and count limits.
@@ -178,6 +205,7 @@ static ANYTHING: Node = Node {
         max_properties: None,
     },
     pattern: None,
+    matcher: OnceLock::new(),
     unique_items: false,
     required: Vec::new(),
     properties: BTreeMap::new(),

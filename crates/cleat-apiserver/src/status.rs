@@ -7,7 +7,10 @@ use std::{borrow::Cow, fmt};
 
 use serde_json::{Map, Value, json};
 
-use crate::quote::quoted;
+use crate::{
+    gojson::escape_html,
+    quote::{number_text, quoted},
+};
 
 /// A refusal (or, rarely, a bare success) as Kubernetes words it.
 #[derive(Clone, Debug, PartialEq)]
@@ -278,6 +281,11 @@ pub enum Problem {
         value: Value,
         detail: String,
     },
+    /// Like `Invalid`, for a value that is shown in an order JSON objects here do not keep.
+    InvalidShown {
+        shown: String,
+        detail: String,
+    },
     /// Worded like `Invalid`, but with a reason of its own: the JSON type is wrong.
     TypeInvalid {
         value: Value,
@@ -339,7 +347,7 @@ impl FieldError {
     fn cause(&self) -> Cause {
         let reason = match self.problem {
             Problem::Required { .. } => "FieldValueRequired",
-            Problem::Invalid { .. } => "FieldValueInvalid",
+            Problem::Invalid { .. } | Problem::InvalidShown { .. } => "FieldValueInvalid",
             Problem::TypeInvalid { .. } => "FieldValueTypeInvalid",
             Problem::NotSupported { .. } => "FieldValueNotSupported",
             Problem::Duplicate { .. } => "FieldValueDuplicate",
@@ -372,6 +380,9 @@ impl fmt::Display for Problem {
                 write!(f, "Invalid value: {}", Shown(value))?;
                 if detail.is_empty() { Ok(()) } else { write!(f, ": {detail}") }
             }
+            Self::InvalidShown { shown, detail } => {
+                write!(f, "Invalid value: {shown}: {detail}")
+            }
             Self::NotSupported { value, supported } => {
                 write!(f, "Unsupported value: {}", Shown(value))?;
                 let quoted: Vec<String> = supported.iter().map(|s| quoted(s)).collect();
@@ -385,23 +396,26 @@ impl fmt::Display for Problem {
             Self::NotFound { value } => write!(f, "Not found: {}", Shown(value)),
             Self::Forbidden { detail } if detail.is_empty() => f.write_str("Forbidden"),
             Self::Forbidden { detail } => write!(f, "Forbidden: {detail}"),
+            Self::TooLong { max: 1 } => write!(f, "Too long: may not be more than 1 byte"),
             Self::TooLong { max } => write!(f, "Too long: may not be more than {max} bytes"),
             Self::TooMany { actual, max } => {
-                write!(f, "Too many: {actual}: must have at most {max} items")
+                let items = if *max == 1 { "item" } else { "items" };
+                write!(f, "Too many: {actual}: must have at most {max} {items}")
             }
             Self::Internal { detail } => write!(f, "Internal error: {detail}"),
         }
     }
 }
 
-/// A value as it stands in a message: JSON, but strings in Go's quotes.
-struct Shown<'a>(&'a Value);
+/// A value as it stands in a message: strings in Go's quotes, the rest as Go writes JSON.
+pub(crate) struct Shown<'a>(pub(crate) &'a Value);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Value::String(text) => f.write_str(&quoted(text)),
-            other => write!(f, "{other}"),
+            Value::Number(number) => f.write_str(&number_text(number)),
+            other => f.write_str(&escape_html(&other.to_string())),
         }
     }
 }
