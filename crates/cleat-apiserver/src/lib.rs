@@ -6,6 +6,7 @@
 pub mod authn;
 pub mod authz;
 pub mod builtin;
+pub mod certificates;
 pub mod discovery;
 #[allow(dead_code, reason = "the verbs that parse bodies come after it")]
 mod gojson;
