@@ -25,4 +25,5 @@ mod rules;
 pub mod schema;
 pub mod selector;
 pub mod status;
+pub mod tls;
 pub mod user;

@@ -1,0 +1,208 @@
+//! The accept loop: bounded in connections, in time before a request is there, and at the end.
+
+use std::{convert::Infallible, future::Future, net::SocketAddr, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::{conn::auto::Builder, graceful::GracefulShutdown},
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_rustls::TlsAcceptor;
+use tower::{Service, ServiceExt as _};
+use tracing::{debug, warn};
+
+use super::ServerTls;
+use crate::authn::PeerIdentity;
+
+/// Who is at the other end; an extension of every request, as `Arc<Peer>`.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    pub address: SocketAddr,
+    /// `None` without a client certificate.
+    pub identity: Option<PeerIdentity>,
+}
+
+/// The bounds of a server.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// Further connections wait to be accepted.
+    pub max_connections: usize,
+    pub handshake_timeout: Duration,
+    pub header_read_timeout: Duration,
+    /// Requests at a time on one HTTP/2 connection.
+    pub max_concurrent_streams: u32,
+    /// How often an idle HTTP/2 client is asked whether it is there.
+    pub keep_alive_interval: Duration,
+    pub keep_alive_timeout: Duration,
+    /// What is still running so long after the shutdown began is cut off.
+    pub drain_timeout: Duration,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self {
+            max_connections: 10_000,
+            handshake_timeout: Duration::from_secs(10),
+            header_read_timeout: Duration::from_secs(32),
+            max_concurrent_streams: 250,
+            keep_alive_interval: Duration::from_secs(30),
+            keep_alive_timeout: Duration::from_secs(15),
+            drain_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Serves until `shutdown` is done, then lets running requests end.
+///
+/// Without `tls` connections are plain, which only tests on loopback should want.
+pub async fn serve<S, B>(
+    listener: TcpListener,
+    tls: Option<ServerTls>,
+    service: S,
+    options: ServeOptions,
+    shutdown: impl Future<Output = ()> + Send,
+) where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let http = Arc::new(http(&options));
+    let connections = Arc::new(Semaphore::new(options.max_connections));
+    let ending = GracefulShutdown::new();
+    let mut tasks = JoinSet::new();
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        let (stream, address, permit) = tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            accepted = accept(&listener, &connections) => match accepted {
+                Some(accepted) => accepted,
+                None => break,
+            },
+            // Finished tasks are only collected.
+            Some(_) = tasks.join_next(), if !tasks.is_empty() => continue,
+        };
+        let connection = Connection {
+            http: http.clone(),
+            tls: tls.clone(),
+            service: service.clone(),
+            handshake_timeout: options.handshake_timeout,
+            watcher: ending.watcher(),
+        };
+        tasks.spawn(async move {
+            connection.run(stream, address).await;
+            drop(permit);
+        });
+    }
+    drop(listener);
+    let drained = async {
+        ending.shutdown().await;
+        while tasks.join_next().await.is_some() {}
+    };
+    if timeout(options.drain_timeout, drained).await.is_err() {
+        debug!("cutting off connections that did not end in time");
+    }
+    tasks.shutdown().await;
+}
+
+fn http(options: &ServeOptions) -> Builder<TokioExecutor> {
+    let mut http = Builder::new(TokioExecutor::new());
+    http.http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(options.header_read_timeout)
+        .keep_alive(true);
+    http.http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(options.max_concurrent_streams)
+        .max_header_list_size(256 << 10)
+        .initial_stream_window_size(256 << 10)
+        .initial_connection_window_size(16 << 20)
+        .keep_alive_interval(options.keep_alive_interval)
+        .keep_alive_timeout(options.keep_alive_timeout);
+    http
+}
+
+/// The next connection, once there is room for it.
+async fn accept(
+    listener: &TcpListener,
+    connections: &Arc<Semaphore>,
+) -> Option<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+    let permit = connections.clone().acquire_owned().await.ok()?;
+    loop {
+        match listener.accept().await {
+            Ok((stream, address)) => return Some((stream, address, permit)),
+            Err(error) => {
+                // Out of file descriptors, most likely: wait for some to be given back.
+                warn!(%error, "failed to accept a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+struct Connection<S> {
+    http: Arc<Builder<TokioExecutor>>,
+    tls: Option<ServerTls>,
+    service: S,
+    handshake_timeout: Duration,
+    watcher: hyper_util::server::graceful::Watcher,
+}
+
+impl<S, B> Connection<S>
+where
+    S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    async fn run(self, stream: TcpStream, address: SocketAddr) {
+        // A reply is written in one piece, so waiting for more only costs time.
+        if let Err(error) = stream.set_nodelay(true) {
+            debug!(%error, "failed to set a socket option");
+        }
+        let Some(tls) = &self.tls else {
+            return self.speak(stream, Peer { address, identity: None }).await;
+        };
+        let handshake = TlsAcceptor::from(tls.config.clone()).accept(stream);
+        let stream = match timeout(self.handshake_timeout, handshake).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return debug!(%address, %error, "TLS handshake failed"),
+            Err(_) => return debug!(%address, "TLS handshake took too long"),
+        };
+        let identity = tls.identify(stream.get_ref().1.peer_certificates());
+        self.speak(stream, Peer { address, identity }).await;
+    }
+
+    async fn speak<IO>(self, stream: IO, peer: Peer)
+    where
+        IO: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    {
+        let address = peer.address;
+        let peer = Arc::new(peer);
+        let service = self.service;
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer.clone());
+            service.clone().oneshot(request)
+        });
+        let connection = self.http.serve_connection(TokioIo::new(stream), service);
+        if let Err(error) = self.watcher.watch(connection.into_owned()).await {
+            debug!(%address, %error, "connection ended");
+        }
+    }
+}
