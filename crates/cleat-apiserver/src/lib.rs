@@ -17,6 +17,7 @@ pub mod openapi;
 #[allow(dead_code, reason = "the verbs that call it come after it")]
 mod patch;
 pub mod path;
+pub mod protobuf;
 pub mod query;
 pub mod quote;
 pub mod resource;
