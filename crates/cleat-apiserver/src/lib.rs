@@ -13,6 +13,7 @@ mod gojson;
 pub mod jsonpath;
 pub mod metadata;
 pub mod names;
+pub mod negotiate;
 pub mod openapi;
 #[allow(dead_code, reason = "the verbs that call it come after it")]
 mod patch;
