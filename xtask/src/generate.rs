@@ -4,6 +4,7 @@
 //! `builtin` derives `crates/cleat-apiserver/data/` from Kubernetes' published API documents and
 //! protobuf definitions, which it takes from the Go module cache; nothing but this chore needs Go.
 
+mod enums;
 mod modules;
 mod protobuf;
 mod resources;
@@ -62,7 +63,8 @@ fn builtin() -> Result<Vec<(PathBuf, String)>> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/cleat-apiserver/data");
     let kubernetes = modules::kubernetes()?;
     let mut served = resources::read(&kubernetes)?;
-    let schemas = schemas::read(&kubernetes, &served)?;
+    let mut schemas = schemas::read(&kubernetes, &served)?;
+    enums::add(&kubernetes, &mut schemas)?;
     served.set_schemas(|group, version, kind| schemas::find(&schemas, group, version, kind));
     let messages = protobuf::read(&schemas)?;
     Ok(vec![

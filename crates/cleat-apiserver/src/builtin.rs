@@ -42,6 +42,11 @@ pub fn resources() -> &'static [Arc<ResourceType>] {
     &RESOURCES.resources
 }
 
+/// The Kubernetes release these kinds are of, `v1.36.4`.
+pub fn kubernetes_version() -> &'static str {
+    &RESOURCES.kubernetes
+}
+
 /// What discovery publishes as a resource's `storageVersionHash`, where that is not the hash of
 /// group, storage version and kind: Kubernetes keeps a few kinds in a form not served here.
 pub fn storage_version_hash(group: &str, plural: &str) -> Option<&'static str> {

@@ -5,8 +5,9 @@
 //! validation to the server. It asks for JSON only, so JSON is the only form; there is no
 //! `/openapi/v2`, which `kubectl` does without.
 //!
-//! Differs from Kubernetes: no descriptions for built-in kinds (they are its prose, not ours), no
-//! deprecated `watch/` paths, and no documents for what is not a group version (`version`, `api`).
+//! Differs from Kubernetes: no descriptions except those of custom kinds (the rest is its prose, not
+//! ours), no paths of streams (`exec`, `log`, proxies) and none of the deprecated `watch/`, and no
+//! documents for what is not a group version (`version`, `api`).
 
 mod custom;
 mod operation;
@@ -118,14 +119,20 @@ impl Document {
             }
         }
         let custom = resources.iter().all(|resource| resource.origin != Origin::Builtin);
+        if !custom {
+            paths.add_root();
+        }
         let written = Written {
             openapi: "3.0.0",
             info: match custom {
                 true => json!({ "title": "Kubernetes CRD Swagger", "version": "v0.1.0" }),
-                false => json!({ "title": "Kubernetes", "version": "unversioned" }),
+                false => json!({ "title": "Kubernetes", "version": minor_version() }),
             },
             paths: raw(&paths.into_json()),
-            components: Components { schemas: BTreeMap::new() },
+            components: Components {
+                schemas: BTreeMap::new(),
+                security_schemes: (!custom).then(security_schemes),
+            },
         };
         written.finish(group, version, own)
     }
@@ -142,6 +149,19 @@ struct Written {
 #[derive(Serialize)]
 struct Components {
     schemas: BTreeMap<String, Box<RawValue>>,
+    #[serde(rename = "securitySchemes", skip_serializing_if = "Option::is_none")]
+    security_schemes: Option<Value>,
+}
+
+/// `v1.36.4` → `1.36`
+fn minor_version() -> &'static str {
+    let version = builtin::kubernetes_version().trim_start_matches('v');
+    version.rsplit_once('.').map_or(version, |(minor, _)| minor)
+}
+
+fn security_schemes() -> Value {
+    let bearer = json!({ "type": "apiKey", "name": "authorization", "in": "header" });
+    json!({ "BearerToken": bearer })
 }
 
 impl Written {

@@ -13,6 +13,7 @@ const DATA: &str = include_str!("../../data/resources.json");
 
 #[derive(Deserialize)]
 struct File {
+    kubernetes: Box<str>,
     resources: Vec<Resource>,
 }
 
@@ -56,6 +57,7 @@ struct OneSubresource {
 /// What the file says.
 #[derive(Default)]
 pub(super) struct Loaded {
+    pub(super) kubernetes: Box<str>,
     pub(super) resources: Vec<Arc<ResourceType>>,
     /// By group and plural, where the hash is not that of group, storage version and kind.
     pub(super) storage_version_hashes: BTreeMap<(Box<str>, Box<str>), Box<str>>,
@@ -63,7 +65,7 @@ pub(super) struct Loaded {
 
 pub(super) fn load() -> Result<Loaded, DataError> {
     let file: File = serde_json::from_str(DATA)?;
-    let mut loaded = Loaded::default();
+    let mut loaded = Loaded { kubernetes: file.kubernetes, ..Loaded::default() };
     for mut resource in file.resources {
         if let Some(hash) = resource.storage_version_hash.take() {
             let key = (resource.group.clone(), resource.plural.clone());

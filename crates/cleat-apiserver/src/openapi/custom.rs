@@ -68,7 +68,8 @@ fn list_schema(items: &str) -> Map<String, Value> {
 fn insert_type_and_meta(properties: &mut Map<String, Value>, meta: &str) {
     properties.insert("apiVersion".into(), json!({ "type": "string" }));
     properties.insert("kind".into(), json!({ "type": "string" }));
-    properties.insert("metadata".into(), json!({ "$ref": format!("{REFERENCE}{meta}") }));
+    let reference = json!({ "$ref": format!("{REFERENCE}{meta}") });
+    properties.insert("metadata".into(), json!({ "allOf": [reference] }));
 }
 
 /// Whole objects inside an object get the same, and must name their kind. As deep as the schema,

@@ -52,18 +52,10 @@ impl<'a> Operation<'a> {
 
     /// Everything but what depends on the path.
     pub(super) fn to_json(&self, custom: bool) -> Map<String, Value> {
-        let schema = |name: &str| json!({ "schema": { "$ref": format!("{REFERENCE}{name}") } });
-        let mut responses = Map::new();
-        responses.insert("401".into(), json!({ "description": "Unauthorized" }));
-        for (code, description) in codes(self.action) {
-            let content = json!({ "application/json": schema(&self.gives) });
-            let response = json!({ "description": description, "content": content });
-            responses.insert((*code).into(), response);
-        }
         let (group, version, kind) = self.kind;
         let gvk = json!({ "group": group, "version": version, "kind": kind });
         let mut written = Map::new();
-        written.insert("responses".into(), responses.into());
+        written.insert("responses".into(), responses(self.action, &self.gives));
         written.insert("x-kubernetes-action".into(), self.action.into());
         written.insert("x-kubernetes-group-version-kind".into(), gvk);
         let parameters = parameters(self.action);
@@ -82,6 +74,22 @@ impl<'a> Operation<'a> {
         }
         written
     }
+}
+
+/// What an action may answer, `gives` being the definition of its body.
+pub(super) fn responses(action: &str, gives: &str) -> Value {
+    let mut responses = Map::new();
+    responses.insert("401".into(), json!({ "description": "Unauthorized" }));
+    for (code, description) in codes(action) {
+        let content = json!({ "application/json": schema(gives) });
+        let response = json!({ "description": description, "content": content });
+        responses.insert((*code).into(), response);
+    }
+    responses.into()
+}
+
+fn schema(name: &str) -> Value {
+    json!({ "schema": { "$ref": format!("{REFERENCE}{name}") } })
 }
 
 fn codes(action: &str) -> &'static [(&'static str, &'static str)] {

@@ -29,6 +29,16 @@ impl<'a> PathSet<'a> {
         Value::Object(self.paths)
     }
 
+    /// The list of the group version's resources.
+    pub(super) fn add_root(&mut self) {
+        let get = json!({
+            "operationId": operation_id("get", self.group, self.version, "APIResources"),
+            "responses": operation::responses("get", "io.k8s.apimachinery.pkg.apis.meta.v1.APIResourceList"),
+            "tags": [tag(self.group, self.version)],
+        });
+        self.paths.insert(format!("{}/", self.base), json!({ "get": get }));
+    }
+
     /// Adds everything below one resource.
     pub(super) fn add(&mut self, resource: &ResourceType) {
         let Some(version) = resource.version(self.version) else { return };
@@ -80,6 +90,8 @@ impl<'a> PathSet<'a> {
         let kind = (group, version, &*subresource.kind);
         let object = definition(kind, named_by_rule).filter(|_| &*subresource.name != "log");
         let Some(object) = object else { return };
+        // Custom kinds' operations all go under the kind itself, `scale` too.
+        let kind = if custom { (self.group, self.version, &*resource.kind) } else { kind };
         for verb in &subresource.verbs {
             if let Some(operation) = Operation::of(verb, kind, &object, None) {
                 self.insert(path, &operation, suffix, custom);

@@ -160,9 +160,9 @@ fn a_custom_kind_gets_what_every_object_has() {
     let document = parsed(&documents, "apis/stable.example.com/v1");
     check_closed(&document, "custom");
     let schemas = &document["components"]["schemas"];
-    let meta = json!({
+    let meta = json!({ "allOf": [{
         "$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta",
-    });
+    }] });
     let gvk =
         |kind: &str| json!([{ "group": "stable.example.com", "version": "v1", "kind": kind }]);
     assert_eq!(
@@ -209,6 +209,7 @@ fn a_custom_kind_gets_what_every_object_has() {
     let scale = &document["paths"][&format!("{item}/scale")]["get"];
     let given = &scale["responses"]["200"]["content"]["application/json"]["schema"]["$ref"];
     assert_eq!(given, "#/components/schemas/io.k8s.api.autoscaling.v1.Scale");
+    assert_eq!(scale["x-kubernetes-group-version-kind"], gvk("CronTab")[0]);
 }
 
 #[test]
