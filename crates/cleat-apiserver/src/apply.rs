@@ -1,0 +1,389 @@
+//! Server-side apply, and who manages which fields.
+//!
+//! Two entry points, one for each way of writing: [`track_update`] for objects written whole, and
+//! [`server_side_apply`] for configurations. Both are pure: the time comes with the request. They
+//! neither default nor validate, and do not know how objects are stored.
+//!
+//! The behaviour is that of structured-merge-diff and of apimachinery's managedfields; the design
+//! is not. All versions of an object are taken to have the same fields, which holds for everything
+//! served here.
+
+mod conflict;
+mod element;
+mod fields;
+mod last_applied;
+mod managers;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod typed;
+
+use serde_json::{Map, Value};
+
+use self::conflict::Conflict;
+use self::element::{Element, equal};
+use self::fields::FieldSet;
+use self::managers::{Entry, Identity, Managers, Operation};
+use self::shape::Shape;
+use self::typed::Comparison;
+use crate::quote;
+use crate::schema::Schema;
+use crate::status::Status;
+
+/// The longest name of a manager.
+const LONGEST_NAME: usize = 128;
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// Who writes, through what, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manager<'a> {
+    /// From `fieldManager`, or else [`name_from_user_agent`].
+    pub(crate) name: &'a str,
+    /// Empty for the object itself.
+    pub(crate) subresource: &'a str,
+    /// `apps/v1`
+    pub(crate) api_version: &'a str,
+    /// RFC 3339 in UTC, to the second.
+    pub(crate) time: &'a str,
+}
+
+/// What is written to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target<'a> {
+    pub(crate) kind: &'a str,
+    pub(crate) schema: Option<Schema<'a>>,
+    /// Fields that this endpoint never changes, so that nobody comes to manage them through it:
+    /// `status` of an object that has such a subresource, `metadata` and `spec` for that.
+    pub(crate) reset: &'a [&'a [&'a str]],
+    /// Every apiVersion the kind has. Managers of others are forgotten. Empty: all are known.
+    pub(crate) api_versions: &'a [&'a str],
+}
+
+/// Records in `new.metadata.managedFields` what a create, update or patch changed.
+///
+/// `new` is the object as the client wants it, defaulted, before the server fills in what it does
+/// on its own. If the client set managedFields, that is where the record starts; an empty list, or
+/// a list of one empty entry, forgets it.
+pub(crate) fn track_update(
+    live: Option<&Value>,
+    new: &mut Value,
+    target: &Target<'_>,
+    manager: &Manager<'_>,
+) {
+    let mut managers = match starting_point(live, new, manager) {
+        Some(managers) => managers,
+        // Not tracked so far, and an update is no reason to begin.
+        None => return Managers::default().write_to(new),
+    };
+    Managers::default().write_to(new);
+    managers.forget_versions(target);
+    let nothing = Value::Object(Map::new());
+    let shape = Shape::root(target.schema);
+    let changed = typed::compare(live.unwrap_or(&nothing), new, shape).without(target.reset);
+    managers.yield_fields(&changed);
+    let written = without_identity(changed.into_written());
+    if !written.is_empty() {
+        let identity = manager.identity(Operation::Update);
+        let before = managers.remove(&identity).map(|entry| entry.fields).unwrap_or_default();
+        managers.put(manager.entry(identity, written.union(before)));
+    }
+    managers.cap_updaters();
+    managers.write_to(new);
+}
+
+/// Merges a configuration into an object, or makes one of it, and records who manages what.
+///
+/// Errors: 400 if the configuration is not one for this kind, 409 if it would change fields that
+/// others manage and `force` is not set, 500 (with upstream's text) if it is not of its type.
+pub(crate) fn server_side_apply(
+    live: Option<&Value>,
+    config: &Value,
+    target: &Target<'_>,
+    manager: &Manager<'_>,
+    force: bool,
+) -> Result<Value, Status> {
+    check_config(config, target, manager)?;
+    let nothing = Value::Object(Map::new());
+    let object = live.unwrap_or(&nothing);
+    let mut managers = Managers::of(object).map_err(|error| {
+        Status::new(500, "", format!("failed to decode managed fields: {error}"))
+    })?;
+    let shape = Shape::root(target.schema);
+    if managers.is_empty() && live.is_some() {
+        let found = typed::compare(&nothing, object, shape).without(target.reset);
+        let fields = without_identity(found.into_written());
+        let before = Manager { name: BEFORE_FIRST_APPLY, ..*manager };
+        managers.put(before.entry(before.identity(Operation::Update), fields));
+    }
+    managers.forget_versions(target);
+    let excuse =
+        |conflicts: Vec<Conflict>| match last_applied::still_in_effect(object, shape, manager) {
+            Some(set) => {
+                conflicts.into_iter().filter(|conflict| !set.contains(&conflict.path)).collect()
+            }
+            None => conflicts,
+        };
+    let merge = Merge { live: object, config, shape, target, manager };
+    let mut merged = merge.run(managers, force, excuse)?;
+    last_applied::renew(&mut merged, config, manager);
+    Ok(merged)
+}
+
+/// The name of a manager that did not give one: what stands before the first slash of its user
+/// agent.
+pub(crate) fn name_from_user_agent(user_agent: &str) -> String {
+    let mut name = String::new();
+    let product = user_agent.split('/').next().unwrap_or_default();
+    for c in product.chars().filter(|c| quote::is_printable(*c)) {
+        if name.len() + c.len_utf8() > LONGEST_NAME {
+            break;
+        }
+        name.push(c);
+    }
+    name
+}
+
+/// Takes back new times in managedFields if nothing else changed, so that writing the same again
+/// is no write.
+pub(crate) fn keep_times_if_unchanged(live: &Value, new: &mut Value) {
+    let list = |object: &Value| -> Option<Vec<Value>> {
+        let list = object.get("metadata")?.get("managedFields")?.as_array()?;
+        Some(list.iter().map(without_time).collect())
+    };
+    let (Some(before), Some(after)) = (list(live), list(new)) else { return };
+    if before != after || !same_but_for_managers(live, new) {
+        return;
+    }
+    let old = live.get("metadata").and_then(|metadata| metadata.get("managedFields"));
+    if let Some(metadata) = new.get_mut("metadata")
+        && let (Some(field), Some(old)) = (metadata.get_mut("managedFields"), old)
+    {
+        *field = old.clone();
+    }
+}
+
+impl Manager<'_> {
+    fn identity(&self, operation: Operation) -> Identity {
+        let name = if self.name.is_empty() { "unknown" } else { self.name };
+        Identity::new(name, operation, self.api_version, self.subresource)
+    }
+
+    fn entry(&self, identity: Identity, fields: FieldSet) -> Entry {
+        let time = Some(self.time.into());
+        Entry { identity, api_version: self.api_version.into(), time, fields }
+    }
+}
+
+impl Managers {
+    fn forget_versions(&mut self, target: &Target<'_>) {
+        if !target.api_versions.is_empty() {
+            self.retain(|entry| target.api_versions.contains(&&*entry.api_version));
+        }
+    }
+
+    /// Everyone loses what was changed or removed; the author is not among them.
+    fn yield_fields(&mut self, changed: &Comparison) {
+        for entry in self.iter_mut() {
+            for lost in [&changed.added, &changed.modified, &changed.removed] {
+                if !lost.is_empty() {
+                    entry.fields = entry.fields.difference(lost);
+                }
+            }
+        }
+        self.retain(|entry| !entry.fields.is_empty());
+    }
+}
+
+/// The managers before an update. `None` if the object is not tracked.
+fn starting_point(live: Option<&Value>, new: &Value, manager: &Manager<'_>) -> Option<Managers> {
+    let of_live = || live.and_then(|live| Managers::of(live).ok()).unwrap_or_default();
+    let managers = if manager.subresource.is_empty() {
+        match new.get("metadata").and_then(|metadata| metadata.get("managedFields")) {
+            Some(Value::Array(list)) if is_reset(list) => Managers::default(),
+            _ => match Managers::of(new) {
+                Ok(managers) if !managers.is_empty() => managers,
+                _ => of_live(),
+            },
+        }
+    } else {
+        of_live()
+    };
+    (live.is_none() || !managers.is_empty()).then_some(managers)
+}
+
+fn is_reset(list: &[Value]) -> bool {
+    match list {
+        [] => true,
+        [only] => only.as_object().is_some_and(Map::is_empty),
+        _ => false,
+    }
+}
+
+/// One configuration on its way into one object.
+struct Merge<'a> {
+    live: &'a Value,
+    config: &'a Value,
+    shape: Shape<'a>,
+    target: &'a Target<'a>,
+    manager: &'a Manager<'a>,
+}
+
+impl Merge<'_> {
+    fn run(
+        &self,
+        mut managers: Managers,
+        force: bool,
+        excuse: impl Fn(Vec<Conflict>) -> Vec<Conflict>,
+    ) -> Result<Value, Status> {
+        let identity = self.manager.identity(Operation::Apply);
+        let mut merged = typed::merge_objects(self.live, self.config, self.shape);
+        let fields = self
+            .target
+            .reset
+            .iter()
+            .fold(typed::fields_of(self.config, self.shape), |fields, path| fields.without(path));
+        let before = managers.remove(&identity);
+        let mut entry = self.manager.entry(identity.clone(), fields);
+        entry.time = before.as_ref().and_then(|before| before.time.clone());
+        if let Some(before) = before
+            && !before.fields.is_subset(&entry.fields)
+        {
+            let others = managers.iter().map(|entry| entry.fields.clone());
+            let managed = others.fold(entry.fields.clone(), FieldSet::union);
+            prune(&mut merged, &before.fields, managed, self.shape);
+        }
+        if !managers.is_empty() {
+            let changed = typed::compare(self.live, &merged, self.shape).without(self.target.reset);
+            if !force {
+                let conflicts = conflicts(&managers, &changed);
+                let conflicts = if conflicts.is_empty() { conflicts } else { excuse(conflicts) };
+                if !conflicts.is_empty() {
+                    return Err(conflict::refusal(&conflicts));
+                }
+            }
+            managers.yield_fields(&changed);
+        }
+        if !same_but_for_managers(self.live, &merged) {
+            entry.time = Some(self.manager.time.into());
+        }
+        entry.fields = without_identity(entry.fields);
+        managers.put(entry);
+        managers.write_to(&mut merged);
+        Ok(merged)
+    }
+}
+
+fn conflicts(managers: &Managers, changed: &Comparison) -> Vec<Conflict> {
+    let mut found = Vec::new();
+    for entry in managers.iter() {
+        let modified = entry.fields.intersection(&changed.modified);
+        let taken = modified.union(entry.fields.intersection(&changed.added));
+        found.extend(
+            taken
+                .paths()
+                .into_iter()
+                .map(|path| Conflict { manager: entry.identity.clone(), path }),
+        );
+    }
+    found.sort_by(|left, right| left.manager.cmp(&right.manager));
+    found
+}
+
+/// Takes out what the applier had before, has no longer, and nobody else manages.
+fn prune(merged: &mut Value, before: &FieldSet, managed: FieldSet, shape: Shape<'_>) {
+    let named = |set: &FieldSet| typed::with_declared_parents(set, Some(shape));
+    let fields = |object: &Value| named(&typed::fields_of(object, shape));
+    let before = named(before);
+    let all = fields(merged);
+    let mut pruned = merged.clone();
+    typed::remove(&mut pruned, &before, shape);
+    let kept = fields(&pruned).union(named(&managed));
+    let mut pruned = merged.clone();
+    typed::remove(&mut pruned, &all.difference(&kept), shape);
+    // What was removed only because a parent was is not the applier's to remove.
+    let gone = all.difference(&fields(&pruned)).intersection(&before);
+    typed::remove(merged, &gone, shape);
+}
+
+fn check_config(config: &Value, target: &Target<'_>, manager: &Manager<'_>) -> Result<(), Status> {
+    let text = |key: &str| config.get(key).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if api_version != manager.api_version || kind != target.kind {
+        let found = group_version_kind(api_version, kind);
+        return Err(Status::bad_request(format!("invalid object type: {found}")));
+    }
+    let metadata = config.get("metadata");
+    if metadata.and_then(|metadata| metadata.get("managedFields")).is_some_and(Value::is_array) {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    if let Some(problem) = typed::check(config, Shape::root(target.schema)) {
+        let part = |key: &str| {
+            metadata.and_then(|metadata| metadata.get(key)).and_then(Value::as_str).unwrap_or("")
+        };
+        let message = format!(
+            "failed to create typed patch object ({}/{}; {}): {problem}",
+            part("namespace"),
+            part("name"),
+            group_version_kind(api_version, kind)
+        );
+        return Err(Status::new(500, "", message));
+    }
+    Ok(())
+}
+
+/// `apps/v1, Kind=Deployment`; the core group is empty.
+fn group_version_kind(api_version: &str, kind: &str) -> String {
+    let slash = if api_version.contains('/') { "" } else { "/" };
+    format!("{slash}{api_version}, Kind={kind}")
+}
+
+/// Without the fields that nobody can manage: what an object is called, and the server's own.
+fn without_identity(fields: FieldSet) -> FieldSet {
+    const NOBODYS: [&str; 9] = [
+        "clusterName",
+        "creationTimestamp",
+        "generation",
+        "managedFields",
+        "name",
+        "namespace",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    ];
+    let mut nobodys = FieldSet::default();
+    for top in ["apiVersion", "kind", "metadata"] {
+        nobodys.insert_path(&[Element::field(top)]);
+    }
+    for name in NOBODYS {
+        nobodys.insert_path(&[Element::field("metadata"), Element::field(name)]);
+    }
+    fields.difference(&nobodys)
+}
+
+fn without_time(entry: &Value) -> Value {
+    let mut entry = entry.clone();
+    if let Some(entry) = entry.as_object_mut() {
+        entry.remove("time");
+    }
+    entry
+}
+
+/// Whether two objects are the same apart from `metadata.managedFields`.
+fn same_but_for_managers(left: &Value, right: &Value) -> bool {
+    let (Value::Object(left), Value::Object(right)) = (left, right) else { return left == right };
+    let metadata = |object: &Map<String, Value>| match object.get("metadata") {
+        Some(Value::Object(metadata)) => metadata
+            .iter()
+            .filter(|(key, _)| *key != "managedFields")
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect::<Map<_, _>>(),
+        _ => Map::new(),
+    };
+    let rest = |object: &Map<String, Value>| object.keys().filter(|key| *key != "metadata").count();
+    rest(left) == rest(right)
+        && left
+            .iter()
+            .filter(|(key, _)| *key != "metadata")
+            .all(|(key, value)| right.get(key).is_some_and(|other| equal(value, other)))
+        && equal(&metadata(left).into(), &metadata(right).into())
+}
