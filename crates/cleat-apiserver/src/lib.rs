@@ -3,6 +3,7 @@
 //! This crate knows none of Cleat's own kinds; they arrive as CustomResourceDefinitions like
 //! anybody else's.
 
+pub mod admission;
 #[allow(dead_code, reason = "the verbs that call it come after it")]
 mod apply;
 pub mod authn;

@@ -10,7 +10,7 @@ mod gotypes;
 mod normal;
 mod prepare;
 pub(crate) mod quantity;
-mod read;
+pub(crate) mod read;
 mod strategy;
 pub(crate) mod time;
 mod validate;

@@ -1,0 +1,116 @@
+//! Asking the webhooks of one request, and what comes of it.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use tracing::warn;
+use uuid::Uuid;
+
+use super::{
+    Request, Verdict,
+    configuration::Webhook,
+    matching::Invocation,
+    review::{self, Answer},
+    transport::Transport,
+};
+use crate::{quote::quoted, status::Status};
+
+/// How asking one webhook ended.
+enum Outcome {
+    Answered(Answer),
+    /// No answer, for this reason; `failurePolicy` decides.
+    Failed(String),
+    /// Not asked: it cannot be for a dry run. No policy makes that good.
+    DryRun(Status),
+}
+
+/// Asks all at the same time. Of several refusals, the one of the first webhook counts.
+pub(super) async fn all(
+    transport: &Arc<Transport>,
+    request: &Request<'_>,
+    calls: Vec<(Arc<Webhook>, Invocation)>,
+) -> Verdict {
+    let mut verdict = Verdict::allowed();
+    // The questions are built before anything is awaited, so that nothing borrowed outlives it.
+    let questions: Vec<_> = calls
+        .into_iter()
+        .map(|(hook, invocation)| {
+            let uid = Uuid::new_v4().to_string();
+            let question = review::request(&uid, request, &invocation);
+            (hook, uid, question)
+        })
+        .collect();
+    let dry_run = request.dry_run;
+    let outcomes = join_all(questions.into_iter().map(|(hook, uid, question)| async move {
+        let outcome = one(transport, &hook, &uid, question, dry_run).await;
+        (hook, outcome)
+    }))
+    .await;
+    for (index, (hook, outcome)) in outcomes.into_iter().enumerate() {
+        let refusal = match outcome {
+            Outcome::Answered(answer) => take(answer, &hook.name, &mut verdict),
+            Outcome::DryRun(status) => Some(status),
+            Outcome::Failed(why) => {
+                let why = format!("failed calling webhook {}: {why}", quoted(&hook.name));
+                if hook.fails_closed {
+                    Some(Status::internal(why))
+                } else {
+                    warn!("{why}, failing open");
+                    let key = format!(
+                        "failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}"
+                    );
+                    verdict.annotations.insert(key, hook.name.to_string());
+                    None
+                }
+            }
+        };
+        if let (Some(status), Ok(())) = (refusal, &verdict.result) {
+            verdict.result = Err(status);
+        }
+    }
+    verdict
+}
+
+async fn one(
+    transport: &Arc<Transport>,
+    hook: &Webhook,
+    uid: &str,
+    question: serde_json::Value,
+    dry_run: bool,
+) -> Outcome {
+    match hook.dry_run {
+        None if dry_run => return Outcome::Failed("Webhook SideEffects is nil".to_owned()),
+        Some(false) if dry_run => {
+            let name = quoted(&hook.name);
+            return Outcome::DryRun(Status::bad_request(format!(
+                "admission webhook {name} does not support dry run"
+            )));
+        }
+        _ => {}
+    }
+    let Some(version) = hook.review_version else {
+        return Outcome::Failed(
+            "could not create admission objects: webhook does not accept known AdmissionReview \
+             versions (v1, v1beta1)"
+                .to_owned(),
+        );
+    };
+    let question = review::question(version, question);
+    let answer = match transport.post(&hook.client, question, hook.timeout).await {
+        Ok(answer) => answer,
+        Err(why) => return Outcome::Failed(format!("failed to call webhook: {why}")),
+    };
+    match review::answer(version, uid, answer) {
+        Ok(answer) => Outcome::Answered(answer),
+        Err(why) => Outcome::Failed(format!("received invalid webhook response: {why}")),
+    }
+}
+
+/// Keeps what an answer brings along; gives the refusal if it is one.
+fn take(answer: Answer, name: &str, verdict: &mut Verdict) -> Option<Status> {
+    let Answer { allowed, status, warnings, annotations } = answer;
+    verdict.warnings.extend(warnings);
+    let named = annotations.into_iter().map(|(key, value)| (format!("{name}/{key}"), value));
+    verdict.annotations.extend(named);
+    (!allowed).then(|| review::refusal(name, status.as_ref()))
+}
