@@ -24,9 +24,9 @@ pub struct Case {
     /// Names of files in `shared/` whose steps come first; their answers are not compared.
     #[serde(default)]
     pub before: Vec<String>,
-    /// Texts that templates can use, such as long paths.
+    /// Values that templates can use, such as long paths.
     #[serde(default, rename = "let")]
-    pub texts: BTreeMap<String, String>,
+    pub values: BTreeMap<String, Value>,
     pub steps: Vec<Step>,
     /// Paths to DELETE afterwards, whatever happened; the case's namespace needs no mention.
     #[serde(default)]
@@ -38,7 +38,7 @@ pub struct Case {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Shared {
     #[serde(default, rename = "let")]
-    pub(crate) texts: BTreeMap<String, String>,
+    pub(crate) values: BTreeMap<String, Value>,
     pub(crate) steps: Vec<Step>,
     #[serde(default)]
     pub(crate) cleanup: Vec<String>,
@@ -83,6 +83,8 @@ pub struct Step {
     pub media: Option<String>,
     pub body: Option<Value>,
     pub raw: Option<String>,
+    /// How often `raw` stands in the body: for bodies that are too long.
+    pub times: Option<usize>,
     pub base64: Option<String>,
 
     /// Repeats the request until all hold: JSON pointer into the answer (`/code`, `/body/…`) and
@@ -171,8 +173,7 @@ impl Step {
 pub(crate) fn load(folder: &Path) -> Result<(Vec<Case>, BTreeMap<String, Shared>)> {
     let mut cases = Vec::new();
     for (name, text) in texts(&folder.join("cases"), "yaml")? {
-        let mut case: Case =
-            serde_saphyr::from_str(&text).with_context(|| format!("read case {name}"))?;
+        let mut case: Case = yaml(&text).with_context(|| format!("read case {name}"))?;
         for (index, step) in case.steps.iter().enumerate() {
             step.action().with_context(|| format!("case {name}, step {}", index + 1))?;
         }
@@ -181,8 +182,7 @@ pub(crate) fn load(folder: &Path) -> Result<(Vec<Case>, BTreeMap<String, Shared>
     }
     let mut shared = BTreeMap::new();
     for (name, text) in texts(&folder.join("shared"), "yaml")? {
-        let beginning: Shared =
-            serde_saphyr::from_str(&text).with_context(|| format!("read shared {name}"))?;
+        let beginning: Shared = yaml(&text).with_context(|| format!("read shared {name}"))?;
         shared.insert(name, beginning);
     }
     for case in &cases {
@@ -191,6 +191,12 @@ pub(crate) fn load(folder: &Path) -> Result<(Vec<Case>, BTreeMap<String, Shared>
         }
     }
     Ok((cases, shared))
+}
+
+/// A plain `y` or `no` is a text, as in YAML 1.2.
+fn yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
+    let options = serde_saphyr::options! { strict_booleans: true };
+    Ok(serde_saphyr::from_str_with_options(text, options)?)
 }
 
 /// The files below `folder` with this extension: path without extension, and text.

@@ -21,6 +21,8 @@ pub(crate) struct Mask {
     seen: BTreeMap<(&'static str, String), String>,
     /// Names the server made up, longest first.
     generated: Vec<(String, String)>,
+    /// Names it may make up and refuse.
+    prefixes: Vec<Regex>,
     step: String,
     count: BTreeMap<&'static str, usize>,
 }
@@ -31,9 +33,17 @@ impl Mask {
             fixed,
             seen: BTreeMap::new(),
             generated: Vec::new(),
+            prefixes: Vec::new(),
             step: String::new(),
             count: BTreeMap::new(),
         }
+    }
+
+    /// Expects names made from what a request says; objects that come back say it themselves.
+    pub(crate) fn expect_generated(&mut self, prefix: &str) {
+        let pattern = format!("({})[bcdfghjklmnpqrstvwxz2456789]{{5}}\\b", regex::escape(prefix));
+        // An escaped text is always a pattern.
+        self.prefixes.extend(Regex::new(&pattern));
     }
 
     /// Masks the answer to the step with this label. Steps must come in order.
@@ -128,6 +138,15 @@ impl Mask {
         let text = UUID.replace_all(&text, |found: &Captures<'_>| {
             self.name("uid", found.get(0).map_or("", |found| found.as_str()))
         });
+        let mut text = REVISION
+            .replace_all(&text, |found: &Captures<'_>| {
+                let part = |index: usize| found.get(index).map_or("", |found| found.as_str());
+                format!("{}{}", part(1), self.name("revision", part(2)))
+            })
+            .into_owned();
+        for pattern in &self.prefixes {
+            text = pattern.replace_all(&text, "$1(generated)").into_owned();
+        }
         let text =
             TIME.replace_all(
                 &text,
@@ -135,10 +154,14 @@ impl Mask {
                     if found.get(1).is_some() { "(microtime)" } else { "(time)" }
                 },
             );
+        let text = STORAGE_KEY.replace_all(&text, "Key: /registry/");
         let text = PEM.replace_all(&text, "(certificate)");
         let text = ADDRESS.replace_all(&text, "(address)");
         let text = CLUSTER_IP.replace_all(&text, "(cluster-ip)");
         let text = TOO_OLD.replace_all(&text, "too old resource version: $1 ((revision))");
+        let text = TOO_LARGE
+            .replace_all(&text, "Too large resource version: (revision), current: (revision)");
+        let text = API_ACCESS.replace_all(&text, "kube-api-access-(generated)");
         let text = DURATION.replace_all(&text, "(duration)");
         json!(text)
     }
@@ -247,7 +270,14 @@ pattern!(JWT, r"^eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$");
 pattern!(PEM, r"(?s)-----BEGIN CERTIFICATE-----.*-----END CERTIFICATE-----\n?");
 pattern!(ADDRESS, r"127\.0\.0\.1:\d+");
 pattern!(CLUSTER_IP, r"\b10\.0\.0\.\d+\b");
+// In texts that quote a whole object, as JSON (perhaps quoted again) or YAML.
+pattern!(REVISION, r#"(resourceVersion\\*"?: ?\\*"|ResourceVersion in record \()([1-9]\d*)"#);
+// Where an API server keeps its objects is a flag of its own.
+pattern!(STORAGE_KEY, r"Key: /\w+/");
 pattern!(TOO_OLD, r"too old resource version: (\d+) \(\d+\)");
+pattern!(TOO_LARGE, r"Too large resource version: \d+, current: \d+");
+// The volume that the API server gives every pod for its service account's token.
+pattern!(API_ACCESS, r"kube-api-access-[a-z0-9]{5}\b");
 pattern!(DURATION, r"\b\d+(\.\d+)?(ms|µs|ns)\b");
 
 #[cfg(test)]

@@ -65,14 +65,15 @@ pub(crate) async fn play(
         if case.namespace == Namespace::Fresh {
             stage.create_namespace().await.context("create the case's namespace")?;
         }
+        // Shared beginnings may use what the case sets, such as a schema.
+        stage.let_values(&case.values)?;
         for beginning in case.before.iter().filter_map(|name| shared.get(name)) {
             cleanup.extend(&beginning.cleanup);
-            stage.let_texts(&beginning.texts)?;
+            stage.let_values(&beginning.values)?;
             for (index, step) in beginning.steps.iter().enumerate() {
                 stage.step(step, index).await;
             }
         }
-        stage.let_texts(&case.texts)?;
         let mut mask =
             Mask::new(vec![(webhooks.authority().to_owned(), "(ca)"), (id.to_owned(), "(id)")]);
         let mut answers = Answers::new();
@@ -80,6 +81,11 @@ pub(crate) async fn play(
             let answer = select::compared(step, stage.step(step, index).await);
             if !step.silent {
                 let label = step.label(index);
+                let prefix =
+                    step.body.as_ref().and_then(|body| body.pointer("/metadata/generateName"));
+                if let Some(prefix) = prefix.and_then(Value::as_str) {
+                    mask.expect_generated(prefix);
+                }
                 let answer = mask.answer(&label, &answer);
                 answers.push((label, answer));
             }
@@ -101,10 +107,10 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    fn let_texts(&mut self, texts: &BTreeMap<String, String>) -> Result<()> {
-        for (name, text) in texts {
-            let text = self.names.fill(text).with_context(|| format!("let {name}"))?;
-            self.names.set(name, json!(text));
+    fn let_values(&mut self, values: &BTreeMap<String, Value>) -> Result<()> {
+        for (name, value) in values {
+            let value = self.names.fill_value(value).with_context(|| format!("let {name}"))?;
+            self.names.set(name, value);
         }
         Ok(())
     }
@@ -216,7 +222,7 @@ impl Stage<'_> {
         let mut request = Request::builder().method(method).uri(path);
         let body = match (&step.body, &step.raw, &step.base64) {
             (Some(body), None, None) => self.names.fill_value(body)?.to_string().into(),
-            (None, Some(raw), None) => self.names.fill(raw)?.into(),
+            (None, Some(raw), None) => self.names.fill(raw)?.repeat(step.times.unwrap_or(1)).into(),
             (None, None, Some(base64)) => {
                 let text: String = base64.split_whitespace().collect();
                 BASE64.decode(text).context("decode the step's base64")?.into()
