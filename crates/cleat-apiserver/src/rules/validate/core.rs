@@ -1,0 +1,401 @@
+//! ConfigMaps, Secrets, namespaces, claims, volumes, nodes, quotas, limits, endpoints.
+//!
+//! Left out: quota scopes, ratios of limit ranges, node affinity of volumes.
+
+use std::collections::BTreeSet;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::{Map, Value};
+
+use super::check::{Errors, data_key};
+use super::{net, volume};
+use crate::names;
+use crate::rules::quantity::Quantity;
+use crate::rules::read::{Read, child, object as object_of};
+
+const SEALED: &str = "field is immutable when `immutable` is set";
+/// What the values of one ConfigMap or Secret may take together.
+const MOST_BYTES: usize = 1024 * 1024;
+
+const ACCESS_MODES: [&str; 4] =
+    ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+
+pub(super) fn config_map(errors: &mut Errors, object: &Value) {
+    let mut total = 0;
+    for (key, value) in object.map("data").into_iter().flatten() {
+        let path = format!("data[{key}]");
+        errors.complaints(&path, key, data_key(key));
+        if object.map("binaryData").is_some_and(|binary| binary.contains_key(key)) {
+            errors.invalid(path, key.as_str(), "duplicate of key present in binaryData");
+        }
+        total += value.as_str().unwrap_or("").len();
+    }
+    for (key, value) in object.map("binaryData").into_iter().flatten() {
+        errors.complaints(&format!("binaryData[{key}]"), key, data_key(key));
+        total += decoded_len(value);
+    }
+    if total > MOST_BYTES {
+        errors.too_long("[]", MOST_BYTES);
+    }
+}
+
+pub(super) fn secret(errors: &mut Errors, object: &Value) {
+    let mut total = 0;
+    for (key, value) in object.map("data").into_iter().flatten() {
+        errors.complaints(&format!("data[{key}]"), key, data_key(key));
+        total += decoded_len(value);
+    }
+    if total > MOST_BYTES {
+        errors.too_long("data", MOST_BYTES);
+    }
+    let data = object.at("data");
+    let mut needs = |key: &str| {
+        if !data.has(key) {
+            errors.required(format!("data[{key}]"), "");
+        }
+    };
+    match object.text("type") {
+        "kubernetes.io/service-account-token" => {
+            const KEY: &str = "kubernetes.io/service-account.name";
+            if object.path(&["metadata", "annotations", KEY]).as_str().is_none_or(str::is_empty) {
+                errors.required(format!("metadata.annotations[{KEY}]"), "");
+            }
+        }
+        "kubernetes.io/dockercfg" => docker(errors, data, ".dockercfg"),
+        "kubernetes.io/dockerconfigjson" => docker(errors, data, ".dockerconfigjson"),
+        "kubernetes.io/basic-auth" if !data.has("username") && !data.has("password") => {
+            needs("username");
+            needs("password");
+        }
+        "kubernetes.io/ssh-auth" if data.text("ssh-privatekey").is_empty() => {
+            errors.required("data[ssh-privatekey]", "");
+        }
+        "kubernetes.io/tls" => {
+            needs("tls.crt");
+            needs("tls.key");
+        }
+        _ => {}
+    }
+}
+
+fn docker(errors: &mut Errors, data: &Value, key: &str) {
+    let path = format!("data[{key}]");
+    let Some(text) = data.at(key).as_str() else { return errors.required(path, "") };
+    let bytes = STANDARD.decode(text).unwrap_or_default();
+    if let Err(error) = serde_json::from_slice::<Map<String, Value>>(&bytes) {
+        let why = if bytes.is_empty() || error.is_eof() {
+            "unexpected end of JSON input".to_owned()
+        } else {
+            let first = String::from_utf8_lossy(&bytes).chars().next().unwrap_or(' ');
+            format!("invalid character '{first}' looking for beginning of value")
+        };
+        errors.invalid(path, "<secret contents redacted>", why);
+    }
+}
+
+/// What may not change once `immutable` was set.
+pub(super) fn sealed(errors: &mut Errors, old: &Value, new: &Value, fields: &[&str]) {
+    if !old.flag("immutable") {
+        return;
+    }
+    if !new.flag("immutable") {
+        errors.forbidden("immutable", SEALED);
+    }
+    for field in fields {
+        if old.at(field) != new.at(field) {
+            errors.forbidden(*field, SEALED);
+        }
+    }
+}
+
+pub(super) fn namespace(errors: &mut Errors, object: &Value) {
+    for finalizer in object.at("spec").list("finalizers") {
+        let name = finalizer.as_str().unwrap_or("");
+        errors.complaints("spec.finalizers", name, names::label_key(name));
+        if !name.contains('/') && name != "kubernetes" {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.invalid("spec.finalizers", name, why);
+        }
+    }
+}
+
+pub(super) fn namespace_status(errors: &mut Errors, object: &Value) {
+    let phase = object.at("status").text("phase");
+    match (object.at("metadata").has("deletionTimestamp"), phase) {
+        (false, "Active") | (true, "Terminating") => {}
+        (false, _) => errors.invalid(
+            "status.Phase",
+            phase,
+            "may only be 'Active' if `deletionTimestamp` is empty",
+        ),
+        (true, _) => errors.invalid(
+            "status.Phase",
+            phase,
+            "may only be 'Terminating' if `deletionTimestamp` is not empty",
+        ),
+    }
+}
+
+pub(super) fn claim_spec(errors: &mut Errors, path: &str, spec: &Value) {
+    let at = |field: &str| format!("{path}.{field}");
+    if spec.list("accessModes").is_empty() {
+        errors.required(at("accessModes"), "at least 1 access mode is required");
+    }
+    errors.selector(&at("selector"), spec.at("selector"));
+    access_modes(errors, &at("accessModes"), spec.list("accessModes"));
+    let storage = at("resources[storage]");
+    match spec.path(&["resources", "requests", "storage"]) {
+        Value::Null => errors.required(storage, ""),
+        amount => positive(errors, &storage, amount),
+    }
+    if !spec.text("storageClassName").is_empty() {
+        errors.subdomain(&at("storageClassName"), spec.text("storageClassName"));
+    }
+    errors.maybe_one_of(at("volumeMode"), spec.at("volumeMode"), &["Block", "Filesystem"]);
+}
+
+pub(super) fn claim_update(errors: &mut Errors, old: &Value, new: &Value) {
+    let (before, spec) = (old.at("spec"), new.at("spec"));
+    let bound = new.at("status").text("phase") == "Bound";
+    let rest = |spec: &Value| {
+        let mut spec = spec.clone();
+        let object = object_of(&mut spec);
+        if before.text("volumeName").is_empty() {
+            object.remove("volumeName");
+        }
+        if !before.has("storageClassName") {
+            object.remove("storageClassName");
+        }
+        if bound {
+            child(child(object, "resources"), "requests").remove("storage");
+            object.remove("volumeAttributesClassName");
+        }
+        spec
+    };
+    if rest(before) != rest(spec) {
+        let why = "spec is immutable after creation except resources.requests and \
+                   volumeAttributesClassName for bound claims\n";
+        errors.forbidden("spec", why);
+    }
+    let size = |object: &Value, keys: &[&str]| {
+        Quantity::from_json(object.path(keys)).unwrap_or(Quantity::ZERO)
+    };
+    let wanted = size(new, &["spec", "resources", "requests", "storage"]);
+    if wanted < size(old, &["spec", "resources", "requests", "storage"])
+        && wanted <= size(old, &["status", "capacity", "storage"])
+    {
+        let why = "field can not be less than status.capacity";
+        errors.forbidden("spec.resources.requests.storage", why);
+    }
+    errors.immutable("", before, spec, &["volumeMode"]);
+}
+
+pub(super) fn persistent_volume(errors: &mut Errors, object: &Value) {
+    let spec = object.at("spec");
+    if spec.list("accessModes").is_empty() {
+        errors.required("spec.accessModes", "");
+    }
+    access_modes(errors, "spec.accessModes", spec.list("accessModes"));
+    let capacity = spec.map("capacity").cloned().unwrap_or_default();
+    if capacity.is_empty() {
+        errors.required("spec.capacity", "");
+    }
+    if !capacity.contains_key("storage") || capacity.len() > 1 {
+        let shown = if capacity.is_empty() { Value::Null } else { capacity.clone().into() };
+        errors.not_supported("spec.capacity", shown, &["storage"]);
+    }
+    for (name, amount) in &capacity {
+        positive(errors, &format!("spec.capacity[{name}]"), amount);
+    }
+    let policies = ["Delete", "Recycle", "Retain"];
+    let policy = spec.at("persistentVolumeReclaimPolicy");
+    errors.maybe_one_of("spec.persistentVolumeReclaimPolicy", policy, &policies);
+    volume::source(errors, "spec", spec);
+    if spec.has("local") && !spec.has("nodeAffinity") {
+        errors.required("spec.nodeAffinity", "Local volume requires node affinity");
+    }
+    if !spec.text("storageClassName").is_empty() {
+        errors.subdomain("spec.storageClassName", spec.text("storageClassName"));
+    }
+    errors.maybe_one_of("spec.volumeMode", spec.at("volumeMode"), &["Block", "Filesystem"]);
+}
+
+pub(super) fn node(errors: &mut Errors, object: &Value) {
+    let mut seen = BTreeSet::new();
+    for (index, taint) in object.at("spec").list("taints").iter().enumerate() {
+        // Upstream looks for taints below metadata when it reports them.
+        let path = format!("metadata.taints[{index}]");
+        let (key, value, effect) = (taint.text("key"), taint.text("value"), taint.text("effect"));
+        errors.complaints(&format!("{path}.key"), key, names::label_key(key));
+        let complaints = names::label_value(value);
+        if !complaints.is_empty() {
+            errors.invalid(format!("{path}.value"), value, complaints.join(";"));
+        }
+        let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+        errors.one_of(format!("{path}.effect"), effect, &effects);
+        if !seen.insert((effect, key)) {
+            errors.duplicate(path, taint.clone());
+        }
+    }
+    for (index, range) in object.at("spec").list("podCIDRs").iter().enumerate() {
+        net::range(errors, &format!("spec.podCIDRs[{index}]"), range.as_str().unwrap_or(""));
+    }
+}
+
+pub(super) fn node_update(errors: &mut Errors, old: &Value, new: &Value) {
+    let (before, spec) = (old.at("spec"), new.at("spec"));
+    if !before.list("podCIDRs").is_empty() && before.at("podCIDRs") != spec.at("podCIDRs") {
+        let why = "node updates may not change podCIDR except from \"\" to valid";
+        errors.forbidden("spec.podCIDRs", why);
+    }
+    if !before.text("providerID").is_empty() && before.at("providerID") != spec.at("providerID") {
+        let why = "node updates may not change providerID except from \"\" to valid";
+        errors.forbidden("spec.providerID", why);
+    }
+}
+
+pub(super) fn resource_quota(errors: &mut Errors, object: &Value) {
+    for (name, amount) in object.at("spec").map("hard").into_iter().flatten() {
+        let path = format!("spec.hard[{name}]");
+        let complaints = names::label_key(name);
+        if complaints.is_empty() && !name.contains('/') && !quota_resource(name) {
+            let why = "must be a standard resource type or fully qualified";
+            errors.invalid(&*path, name.as_str(), why);
+            errors.invalid(&*path, name.as_str(), "must be a standard resource for quota");
+        }
+        errors.complaints(&path, name, complaints);
+        errors.quantity(&path, name, amount);
+    }
+}
+
+fn quota_resource(name: &str) -> bool {
+    name.starts_with("count/")
+        || name.starts_with("requests.")
+        || name.starts_with("limits.")
+        || name.starts_with("hugepages-")
+        || matches!(
+            name,
+            "cpu"
+                | "memory"
+                | "ephemeral-storage"
+                | "storage"
+                | "pods"
+                | "services"
+                | "replicationcontrollers"
+                | "resourcequotas"
+                | "secrets"
+                | "configmaps"
+                | "persistentvolumeclaims"
+                | "services.nodeports"
+                | "services.loadbalancers"
+        )
+}
+
+pub(super) fn limit_range(errors: &mut Errors, object: &Value) {
+    let mut seen = BTreeSet::new();
+    for (index, item) in object.at("spec").list("limits").iter().enumerate() {
+        let path = format!("spec.limits[{index}]");
+        let kind = item.text("type");
+        errors.complaints(&format!("{path}.type"), kind, names::label_key(kind));
+        if !kind.contains('/') && !["Pod", "Container", "PersistentVolumeClaim"].contains(&kind) {
+            let why = "must be a standard limit type or fully qualified";
+            errors.invalid(format!("{path}.type"), kind, why);
+        }
+        if !seen.insert(kind) {
+            errors.duplicate(format!("{path}.type"), kind);
+        }
+        if kind == "Pod" {
+            for field in ["default", "defaultRequest"] {
+                if item.map(field).is_some_and(|map| !map.is_empty()) {
+                    let why = "may not be specified when `type` is 'Pod'";
+                    errors.forbidden(format!("{path}.{field}"), why);
+                }
+            }
+        }
+        ordered(errors, &path, item);
+    }
+}
+
+/// Least, default request, default and most must come in that order.
+fn ordered(errors: &mut Errors, path: &str, item: &Value) {
+    let fields = ["min", "max", "default", "defaultRequest"];
+    let names: BTreeSet<&String> =
+        fields.iter().filter_map(|field| item.map(field)).flat_map(Map::keys).collect();
+    for name in names {
+        let of = |field: &str| Quantity::from_json(item.at(field).get(name)?).ok();
+        let mut check = |low: &str, high: &str, at: &str, shown: &str, words: (&str, &str)| {
+            if let (Some(least), Some(most), Some(shown)) = (of(low), of(high), of(shown))
+                && least > most
+            {
+                let why = format!("{} {least} is greater than {} {most}", words.0, words.1);
+                errors.invalid(format!("{path}.{at}[{name}]"), shown.to_string(), why);
+            }
+        };
+        check("min", "max", "min", "min", ("min value", "max value"));
+        let request = "defaultRequest";
+        check("min", request, request, request, ("min value", "default request value"));
+        check(request, "max", request, request, ("default request value", "max value"));
+        let words = ("default request value", "default limit value");
+        check(request, "default", request, request, words);
+        check("min", "default", "default", "min", ("min value", "default value"));
+        check("default", "max", "default", "max", ("default value", "max value"));
+    }
+}
+
+pub(super) fn endpoints(errors: &mut Errors, object: &Value) {
+    for (index, subset) in object.list("subsets").iter().enumerate() {
+        let path = format!("subsets[{index}]");
+        if subset.list("addresses").is_empty() && subset.list("notReadyAddresses").is_empty() {
+            errors.required(&*path, "must specify `addresses` or `notReadyAddresses`");
+        }
+        for field in ["addresses", "notReadyAddresses"] {
+            for (place, address) in subset.list(field).iter().enumerate() {
+                net::endpoint(errors, &format!("{path}.{field}[{place}].ip"), address.text("ip"));
+                if !address.text("hostname").is_empty() {
+                    let path = format!("{path}.{field}[{place}].hostname");
+                    errors.label(&path, address.text("hostname"));
+                }
+            }
+        }
+        let ports = subset.list("ports");
+        for (place, port) in ports.iter().enumerate() {
+            let path = format!("{path}.ports[{place}]");
+            match port.text("name") {
+                "" if ports.len() > 1 => errors.required(format!("{path}.name"), ""),
+                "" => {}
+                name => errors.label(&format!("{path}.name"), name),
+            }
+            errors.port_number(&format!("{path}.port"), port.number("port").unwrap_or(0));
+            errors.protocol(format!("{path}.protocol"), port.text("protocol"));
+        }
+    }
+}
+
+fn access_modes(errors: &mut Errors, path: &str, modes: &[Value]) {
+    for mode in modes {
+        let mode = mode.as_str().unwrap_or("");
+        if !ACCESS_MODES.contains(&mode) {
+            errors.not_supported(path, mode, &ACCESS_MODES);
+        }
+    }
+    let one_pod = modes.iter().any(|mode| mode == "ReadWriteOncePod");
+    let others = modes
+        .iter()
+        .filter_map(Value::as_str)
+        .any(|mode| mode != "ReadWriteOncePod" && ACCESS_MODES.contains(&mode));
+    if one_pod && others {
+        errors.forbidden(path, "may not use ReadWriteOncePod with other access modes");
+    }
+}
+
+fn positive(errors: &mut Errors, path: &str, amount: &Value) {
+    if let Ok(amount) = Quantity::from_json(amount)
+        && (amount.is_negative() || amount.is_zero())
+    {
+        errors.invalid(path, amount.to_string(), "must be greater than zero");
+    }
+}
+
+fn decoded_len(value: &Value) -> usize {
+    STANDARD.decode(value.as_str().unwrap_or("")).map_or(0, |bytes| bytes.len())
+}
