@@ -5,19 +5,27 @@
 //! and CustomResourceDefinitions themselves, are handled elsewhere, and so are metadata, webhook
 //! configurations' validation, and everything that needs to look at other objects.
 
+pub(crate) mod autoscaler;
+mod decode;
 mod defaults;
+pub(crate) mod events;
 mod gotypes;
 mod normal;
 mod prepare;
+pub(crate) mod pretend;
 pub(crate) mod quantity;
 pub(crate) mod read;
+pub(crate) mod scale;
 mod strategy;
 pub(crate) mod time;
 mod validate;
+mod warnings;
 
+pub(crate) use decode::unreadable;
 pub(crate) use defaults::default;
 pub(crate) use prepare::{Addresses, Env, Requester, prepare_create, prepare_update};
 pub(crate) use strategy::{
     NameRule, create_on_update, name_rule, reset_fields, unconditional_update,
 };
 pub(crate) use validate::{validate_create, validate_update};
+pub(crate) use warnings::warnings;

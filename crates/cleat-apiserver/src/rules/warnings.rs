@@ -1,0 +1,135 @@
+//! Warnings kube-apiserver sends along with an accepted write. Only the common and cheap ones.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::read::Read;
+use crate::names;
+use crate::resource::ResourceType;
+
+/// What clients are told about an object that is otherwise fine.
+pub(crate) fn warnings(ty: &ResourceType, object: &Value) -> Vec<String> {
+    let mut all = Vec::new();
+    match (&*ty.group, &*ty.plural) {
+        ("", "pods") => {
+            let complaints = names::dns_label(object.at("metadata").text("name"));
+            if !complaints.is_empty() {
+                all.push(format!(
+                    "metadata.name: this is used in the Pod's hostname, which can result in \
+                     surprising behavior; a DNS label is recommended: [{}]",
+                    complaints.join(" ")
+                ));
+            }
+            pod(&mut all, "spec", object.at("spec"));
+        }
+        ("", "podtemplates") => pod(&mut all, "template.spec", object.path(&["template", "spec"])),
+        ("apps", _) | ("", "replicationcontrollers") | ("batch", "jobs") => {
+            pod(&mut all, "spec.template.spec", object.path(&["spec", "template", "spec"]));
+        }
+        ("batch", "cronjobs") => {
+            let keys = ["spec", "jobTemplate", "spec", "template", "spec"];
+            pod(&mut all, "spec.jobTemplate.spec.template.spec", object.path(&keys));
+        }
+        _ => {}
+    }
+    all
+}
+
+fn pod(all: &mut Vec<String>, path: &str, spec: &Value) {
+    const NODE_LABELS: [(&str, &str); 5] = [
+        ("beta.kubernetes.io/arch", "deprecated since v1.14; use \"kubernetes.io/arch\" instead"),
+        ("beta.kubernetes.io/os", "deprecated since v1.14; use \"kubernetes.io/os\" instead"),
+        (
+            "failure-domain.beta.kubernetes.io/region",
+            "deprecated since v1.17; use \"topology.kubernetes.io/region\" instead",
+        ),
+        (
+            "failure-domain.beta.kubernetes.io/zone",
+            "deprecated since v1.17; use \"topology.kubernetes.io/zone\" instead",
+        ),
+        (
+            "beta.kubernetes.io/instance-type",
+            "deprecated since v1.17; use \"node.kubernetes.io/instance-type\" instead",
+        ),
+    ];
+    for (label, why) in NODE_LABELS {
+        if spec.at("nodeSelector").has(label) {
+            all.push(format!("{path}.nodeSelector[{label}]: {why}"));
+        }
+    }
+    for (index, secret) in spec.list("imagePullSecrets").iter().enumerate() {
+        if secret.text("name").is_empty() {
+            all.push(format!("{path}.imagePullSecrets[{index}].name: invalid empty name \"\""));
+        }
+    }
+    for kind in ["initContainers", "containers"] {
+        for (index, container) in spec.list(kind).iter().enumerate() {
+            let mut seen = BTreeSet::new();
+            for (place, variable) in container.list("env").iter().enumerate() {
+                let name = variable.text("name");
+                if !seen.insert(name) {
+                    all.push(format!(
+                        "{path}.{kind}[{index}].env[{place}]: hides previous definition of \
+                         {name:?}, which may be dropped when using apply"
+                    ));
+                }
+            }
+            fractional(all, &format!("{path}.{kind}[{index}]"), container);
+        }
+    }
+    if spec.number("terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0) {
+        all.push(format!(
+            "{path}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and \
+             will be treated as 1"
+        ));
+    }
+}
+
+/// Bytes cannot be split; `100m` of memory is a typing error for `100M`.
+fn fractional(all: &mut Vec<String>, path: &str, container: &Value) {
+    for list in ["limits", "requests"] {
+        for name in ["memory", "ephemeral-storage"] {
+            let amount = container.at("resources").at(list).at(name);
+            let Ok(quantity) = super::quantity::Quantity::from_json(amount) else { continue };
+            if !quantity.is_whole() {
+                let shown = crate::quote::quoted(&quantity.to_string());
+                all.push(format!(
+                    "{path}.resources.{list}[{name}]: fractional byte value {shown} is invalid, \
+                     must be an integer"
+                ));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_careless_pod_is_warned_about() {
+        let spec = json!({
+            "nodeSelector": { "beta.kubernetes.io/os": "linux" },
+            "containers": [{
+                "env": [{ "name": "A" }, { "name": "A" }],
+                "resources": { "limits": { "memory": "100m" } }
+            }]
+        });
+        let mut all = Vec::new();
+        pod(&mut all, "spec", &spec);
+        assert_eq!(
+            all,
+            [
+                "spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use \
+                 \"kubernetes.io/os\" instead",
+                "spec.containers[0].env[1]: hides previous definition of \"A\", which may be \
+                 dropped when using apply",
+                "spec.containers[0].resources.limits[memory]: fractional byte value \"100m\" is \
+                 invalid, must be an integer",
+            ]
+        );
+    }
+}
