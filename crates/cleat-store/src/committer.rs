@@ -5,15 +5,13 @@
 //! they are durable. When a commit fails, all writes of the stores in it fail, those still in line
 //! too, because they were checked against what is not going to be.
 
-use std::any::Any;
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::queue::{Item, Job, Queue};
 use crate::shared::Shared;
 use crate::state::State;
-use crate::{Backend, BackendError, Batch, Limits, WriteError};
+use crate::{Backend, BackendError, Batch, Change, Limits, WriteError};
 
 pub(crate) struct Committer<B> {
     backend: B,
@@ -111,10 +109,9 @@ impl<B: Backend> Committer<B> {
         let last = guarded(|| backend.settle())?;
         if last == work.batch.number {
             self.last = last;
-            work.publish();
             let why = BackendError::new("an earlier write was found stored after all; try again");
-            for store in work.stores.values() {
-                store.throw_away(&why);
+            for (store, changes) in work.parts() {
+                store.publish_late(changes, &why);
             }
         } else if last != self.last {
             return Err(BackendError::new("someone else wrote to the disk; it must be reopened"));
@@ -137,9 +134,13 @@ impl Work {
         Work { batch, stores }
     }
 
+    fn parts(&self) -> impl Iterator<Item = (&Shared, &[Change])> {
+        let changes = |name| self.batch.stores.get(name).map_or(&[][..], Vec::as_slice);
+        self.stores.iter().map(move |(name, store)| (&**store, changes(name)))
+    }
+
     fn publish(&self) {
-        for (name, store) in &self.stores {
-            let changes = self.batch.stores.get(name).map_or(&[][..], Vec::as_slice);
+        for (store, changes) in self.parts() {
             store.publish(changes);
             // Only now: a writer must find each change in at least one of the two places.
             store.pending().settle(changes);
@@ -171,13 +172,6 @@ fn answer(jobs: Vec<Job>, failure: Option<&BackendError>) {
     }
 }
 
-/// A backend that panics (redb does on some damaged files) has failed like any other.
 fn guarded<T>(call: impl FnOnce() -> Result<T, BackendError>) -> Result<T, BackendError> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(describe(panic.as_ref())))
-}
-
-fn describe(panic: &(dyn Any + Send)) -> BackendError {
-    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    BackendError::new(format!("the backend panicked: {text}"))
+    BackendError::from_panic(call).flatten()
 }

@@ -1,6 +1,7 @@
 //! What can go wrong, one type per boundary: opening, writing, looking back, watching, the backend.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -79,6 +80,16 @@ pub struct BackendError(Arc<dyn std::error::Error + Send + Sync>);
 impl BackendError {
     pub fn new(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         BackendError(Arc::from(source.into()))
+    }
+
+    /// Runs a call into a backend. One that panics, as redb does on some damaged files, has failed
+    /// like any other.
+    pub(crate) fn from_panic<T>(call: impl FnOnce() -> T) -> Result<T, BackendError> {
+        catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            BackendError::new(format!("the backend panicked: {text}"))
+        })
     }
 }
 

@@ -7,6 +7,7 @@
 mod create;
 mod record;
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,14 +42,17 @@ impl File {
         if !path.try_exists().map_err(|source| OpenError::Io { path: path.into(), source })? {
             create::create(path)?;
         }
-        let database = open_checked(path).map_err(|error| open_error(path, error))?;
+        let damaged = |source| OpenError::Damaged { path: path.into(), source };
+        let database = BackendError::from_panic(|| open_checked(path))
+            .map_err(damaged)?
+            .map_err(|error| open_error(path, error))?;
         let owned = PathBuf::from(path);
         let reopen = Box::new(move || builder().open(&owned));
         let file = File { database: Some(database), reopen };
         match file.meta(META_FORMAT) {
             Ok(FORMAT) => Ok(file),
             Ok(found) => Err(OpenError::Format { path: path.into(), found, known: FORMAT }),
-            Err(source) => Err(OpenError::Damaged { path: path.into(), source }),
+            Err(source) => Err(damaged(source)),
         }
     }
 
@@ -155,7 +159,8 @@ fn open_error(path: &Path, error: DatabaseError) -> OpenError {
     match error {
         DatabaseError::DatabaseAlreadyOpen => OpenError::Locked { path },
         DatabaseError::Storage(StorageError::Io(source))
-            if source.kind() != std::io::ErrorKind::InvalidData =>
+            // How redb tells of a file that is none of its own, or too short.
+            if !matches!(source.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) =>
         {
             OpenError::Io { path, source }
         }
@@ -166,3 +171,6 @@ fn open_error(path: &Path, error: DatabaseError) -> OpenError {
 fn redb_error(error: impl Into<redb::Error>) -> BackendError {
     BackendError::new(error.into())
 }
+
+#[cfg(test)]
+mod tests;

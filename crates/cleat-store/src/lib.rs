@@ -8,6 +8,25 @@
 //! one file, and one thread commits whatever writes are waiting with one sync. The recent past, for
 //! watches and for lists at an older revision, is kept in memory only, bounded by [`Limits`].
 //!
+//! ```
+//! # use cleat_store::{Expected, Limits, Range, Store};
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let store = Store::in_memory(Limits::default());
+//! let mut watch = store.watch("configmaps", "default/", store.revision())?;
+//! let entry = store
+//!     .put("configmaps", "default/a", Expected::Absent, |revision| format!("{revision}").into())
+//!     .await?;
+//! store.delete("configmaps", "default/a", Expected::Revision(entry.modified), |_| entry.value.clone()).await?;
+//!
+//! let then = Range { bucket: "configmaps", at: Some(entry.modified), ..Range::default() };
+//! assert_eq!(store.list(then)?.entries.len(), 1);
+//! assert_eq!(watch.next().await?.revision, 2);
+//! assert_eq!(watch.next().await?.revision, 3);
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! What is deliberately absent: transactions over several keys, values of the past on disk, leases,
 //! and any meaning of a key beyond its prefix.
 

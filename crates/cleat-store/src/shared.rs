@@ -43,6 +43,19 @@ impl Shared {
         }
     }
 
+    /// The same for changes that no one was told of in time. What waits was checked without them and
+    /// is thrown away in the same moment, so that who sees them can write on top of them.
+    pub(crate) fn publish_late(&self, changes: &[Change], why: &BackendError) {
+        let mut pending = self.pending();
+        let mut state = self.state_mut();
+        let touched = state.apply(changes);
+        pending.throw_away(state.revision(), why.clone());
+        drop((state, pending));
+        for news in touched {
+            news.notify_waiters();
+        }
+    }
+
     /// Throws away what waits; those who wait are told when their turn comes.
     pub(crate) fn throw_away(&self, why: &BackendError) {
         let mut pending = self.pending();

@@ -5,9 +5,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use redb::Builder;
-
-use super::{FORMAT, META, META_BATCH, META_FORMAT, RECORDS, REVISIONS, open_error, redb_error};
+use super::{
+    FORMAT, META, META_BATCH, META_FORMAT, RECORDS, REVISIONS, builder, open_error, redb_error,
+};
 use crate::OpenError;
 
 pub(super) fn create(path: &Path) -> Result<(), OpenError> {
@@ -17,7 +17,7 @@ pub(super) fn create(path: &Path) -> Result<(), OpenError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io_error(error)),
         _ => {}
     }
-    let database = Builder::new().create(&draft).map_err(|error| open_error(path, error))?;
+    let database = builder().create(&draft).map_err(|error| open_error(path, error))?;
     fill(&database).map_err(|error| {
         // Nothing but the disk itself can be at fault here.
         io_error(io::Error::other(redb_error(error)))
@@ -33,7 +33,7 @@ fn draft_name(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn fill(database: &redb::Database) -> Result<(), redb::Error> {
+pub(super) fn fill(database: &redb::Database) -> Result<(), redb::Error> {
     let write = database.begin_write()?;
     write.open_table(RECORDS)?;
     write.open_table(REVISIONS)?;

@@ -54,6 +54,8 @@ async fn what_was_answered_is_found_again() {
     );
     drop(hub);
     assert_eq!(watch.next().await, Err(WatchError::Closed));
+    let hub = Store::open(&disk, "hub", Limits::default()).unwrap();
+    assert_eq!((hub.revision(), hub.count("a", "")), (6, 0));
 
     let other = Store::open(&disk, "hub1", Limits::default()).unwrap();
     assert_eq!((other.revision(), other.count("a", "")), (2, 1));
