@@ -7,6 +7,7 @@
 
 #[cfg(test)]
 pub(crate) mod arbitrary;
+pub mod cel;
 pub mod coerce;
 pub mod decode;
 pub mod default;
@@ -57,8 +58,6 @@ pub struct Node {
     pub enumeration: Option<Vec<Value>>,
     pub bounds: Bounds,
     pub pattern: Option<Box<str>>,
-    /// `pattern`, compiled when first needed.
-    matcher: OnceLock<Result<Regex, String>>,
     pub unique_items: bool,
     pub required: Vec<Box<str>>,
     pub properties: BTreeMap<Box<str>, Id>,
@@ -86,6 +85,33 @@ pub struct Node {
     pub group_version_kinds: Vec<Value>,
     /// The definition this node is, or stands for.
     pub name: Option<Box<str>>,
+    /// What of this node takes work to prepare, made when first needed.
+    prepared: OnceLock<Box<Prepared>>,
+}
+
+/// A node's pattern and rules, compiled.
+#[derive(Clone, Debug)]
+struct Prepared {
+    pattern: Option<Result<Regex, String>>,
+    rules: Vec<cel::Rule>,
+}
+
+impl Node {
+    fn prepared(&self) -> &Prepared {
+        self.prepared.get_or_init(|| {
+            let pattern = self.pattern.as_deref().map(pattern::compile);
+            let rules = if self.rules.is_empty() { Vec::new() } else { cel::compile(&self.rules) };
+            Box::new(Prepared { pattern, rules })
+        })
+    }
+
+    fn compiled_pattern(&self) -> Option<&Result<Regex, String>> {
+        self.pattern.as_ref().and_then(|_| self.prepared().pattern.as_ref())
+    }
+
+    fn compiled_rules(&self) -> &[cel::Rule] {
+        if self.rules.is_empty() { &[] } else { &self.prepared().rules }
+    }
 }
 
 /// What stands beside a reference to a definition and holds for that one property only.
@@ -205,7 +231,6 @@ static ANYTHING: Node = Node {
         max_properties: None,
     },
     pattern: None,
-    matcher: OnceLock::new(),
     unique_items: false,
     required: Vec::new(),
     properties: BTreeMap::new(),
@@ -227,6 +252,7 @@ static ANYTHING: Node = Node {
     rules: Vec::new(),
     group_version_kinds: Vec::new(),
     name: None,
+    prepared: OnceLock::new(),
 };
 
 impl<'a> Schema<'a> {

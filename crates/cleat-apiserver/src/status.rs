@@ -286,6 +286,10 @@ pub enum Problem {
         shown: String,
         detail: String,
     },
+    /// Like `Invalid`, for a value too large to be shown.
+    InvalidOmitted {
+        detail: String,
+    },
     /// Worded like `Invalid`, but with a reason of its own: the JSON type is wrong.
     TypeInvalid {
         value: Value,
@@ -298,6 +302,8 @@ pub enum Problem {
     Duplicate {
         value: Value,
     },
+    /// Like `Duplicate`, for a value too large to be shown.
+    DuplicateOmitted,
     NotFound {
         value: Value,
     },
@@ -347,10 +353,12 @@ impl FieldError {
     fn cause(&self) -> Cause {
         let reason = match self.problem {
             Problem::Required { .. } => "FieldValueRequired",
-            Problem::Invalid { .. } | Problem::InvalidShown { .. } => "FieldValueInvalid",
+            Problem::Invalid { .. }
+            | Problem::InvalidShown { .. }
+            | Problem::InvalidOmitted { .. } => "FieldValueInvalid",
             Problem::TypeInvalid { .. } => "FieldValueTypeInvalid",
             Problem::NotSupported { .. } => "FieldValueNotSupported",
-            Problem::Duplicate { .. } => "FieldValueDuplicate",
+            Problem::Duplicate { .. } | Problem::DuplicateOmitted => "FieldValueDuplicate",
             Problem::NotFound { .. } => "FieldValueNotFound",
             Problem::Forbidden { .. } => "FieldValueForbidden",
             Problem::TooLong { .. } => "FieldValueTooLong",
@@ -383,6 +391,7 @@ impl fmt::Display for Problem {
             Self::InvalidShown { shown, detail } => {
                 write!(f, "Invalid value: {shown}: {detail}")
             }
+            Self::InvalidOmitted { detail } => write!(f, "Invalid value: {detail}"),
             Self::NotSupported { value, supported } => {
                 write!(f, "Unsupported value: {}", Shown(value))?;
                 let quoted: Vec<String> = supported.iter().map(|s| quoted(s)).collect();
@@ -393,6 +402,7 @@ impl fmt::Display for Problem {
                 }
             }
             Self::Duplicate { value } => write!(f, "Duplicate value: {}", Shown(value)),
+            Self::DuplicateOmitted => f.write_str("Duplicate value"),
             Self::NotFound { value } => write!(f, "Not found: {}", Shown(value)),
             Self::Forbidden { detail } if detail.is_empty() => f.write_str("Forbidden"),
             Self::Forbidden { detail } => write!(f, "Forbidden: {detail}"),

@@ -72,6 +72,9 @@ impl<'a> Decoding<'a> {
     }
 
     fn at_depth(&mut self, value: &mut Value, schema: Schema<'a>) -> Result<(), String> {
+        if value.is_null() {
+            return Ok(());
+        }
         let node = schema.node();
         if let Some(leaf) = leaf::Leaf::of(node) {
             return match leaf.read(value) {

@@ -14,7 +14,7 @@ mod unique;
 
 use serde_json::{Map, Value};
 
-use super::{Additional, Id, Node, Schema, Type, pattern};
+use super::{Additional, Id, Node, Schema, Type};
 use crate::{
     gojson::escape_html,
     quote::quoted,
@@ -150,7 +150,7 @@ impl Checking<'_> {
             }
             all.passed += 1;
         }
-        let branches = self.branches(value, schema, pair);
+        let branches = self.branches(value, schema);
         all.merge(branches);
         all.passed += 1;
         match value {
@@ -172,8 +172,8 @@ impl Checking<'_> {
                         number::Finding::Range(detail) => {
                             FieldError::invalid(self.nowhere(), "", detail)
                         }
-                        number::Finding::Bound(detail) => {
-                            FieldError::invalid(self.field(), value.clone(), self.text(&detail))
+                        number::Finding::Bound(compared, detail) => {
+                            FieldError::invalid(self.field(), compared, self.text(&detail))
                         }
                         number::Finding::Factor(factor, detail) => {
                             FieldError::invalid(self.field(), factor, detail)
@@ -200,19 +200,19 @@ impl Checking<'_> {
         all
     }
 
-    /// `allOf`, `anyOf`, `oneOf` and `not`.
-    fn branches(&mut self, value: &Value, schema: Schema<'_>, pair: Option<Pair<'_>>) -> Outcome {
+    /// `allOf`, `anyOf`, `oneOf` and `not`. What they find counts even when nothing changed below.
+    fn branches(&mut self, value: &Value, schema: Schema<'_>) -> Outcome {
         let node = schema.node();
         let mut main = Outcome::default();
         if !node.any_of.is_empty() {
-            let (first, best, _) = self.alternatives(&node.any_of, value, schema, pair, true);
+            let (first, best, _) = self.alternatives(&node.any_of, value, schema, true);
             if first.is_none() {
                 main.add(self.composite("must validate at least one schema (anyOf)"));
             }
             main.merge(first.or(best).unwrap_or_default());
         }
         if !node.one_of.is_empty() {
-            let (first, best, valid) = self.alternatives(&node.one_of, value, schema, pair, false);
+            let (first, best, valid) = self.alternatives(&node.one_of, value, schema, false);
             match valid {
                 1 => main.merge(first.unwrap_or_default()),
                 valid => {
@@ -232,7 +232,7 @@ impl Checking<'_> {
         if !node.all_of.is_empty() {
             let mut valid = 0;
             for id in &node.all_of {
-                let outcome = self.value(value, schema.child(*id), pair);
+                let outcome = self.value(value, schema.child(*id), None);
                 valid += usize::from(outcome.is_valid());
                 main.merge(outcome);
             }
@@ -242,7 +242,7 @@ impl Checking<'_> {
             }
         }
         if let Some(id) = node.not
-            && self.value(value, schema.child(id), pair).is_valid()
+            && self.value(value, schema.child(id), None).is_valid()
         {
             main.add(self.composite("must not validate the schema (not)"));
         }
@@ -256,12 +256,11 @@ impl Checking<'_> {
         branches: &[Id],
         value: &Value,
         schema: Schema<'_>,
-        pair: Option<Pair<'_>>,
         stop_at_first: bool,
     ) -> (Option<Outcome>, Option<Outcome>, usize) {
         let (mut first, mut best, mut valid) = (None, None::<Outcome>, 0);
         for id in branches {
-            let outcome = self.value(value, schema.child(*id), pair);
+            let outcome = self.value(value, schema.child(*id), None);
             if outcome.is_valid() {
                 valid += 1;
                 first.get_or_insert(outcome);
@@ -287,8 +286,8 @@ impl Checking<'_> {
         {
             let detail = self.text(&format!("should be at least {min} chars long"));
             all.add(FieldError::invalid(self.field(), text, detail));
-        } else if let Some(pattern) = &node.pattern {
-            let detail = match node.matcher.get_or_init(|| pattern::compile(pattern)) {
+        } else if let (Some(pattern), Some(compiled)) = (&node.pattern, node.compiled_pattern()) {
+            let detail = match compiled {
                 Ok(matcher) if matcher.is_match(text) => return,
                 Ok(_) => format!("should match '{pattern}'"),
                 Err(why) => format!("should match '{pattern}, but pattern is invalid: {why}'"),
@@ -393,7 +392,8 @@ impl Checking<'_> {
         let Some(allowed) = node.enumeration.as_deref().filter(|all| !all.is_empty()) else {
             return;
         };
-        if allowed.iter().any(|allowed| same(allowed, value)) {
+        // Null is in no enumeration, even one that lists it.
+        if !value.is_null() && allowed.iter().any(|allowed| same(allowed, value)) {
             return;
         }
         let supported = allowed
@@ -509,13 +509,18 @@ fn repeats(items: &[Value]) -> bool {
     items.iter().enumerate().any(|(at, item)| items.iter().take(at).any(|before| before == item))
 }
 
-/// Equality that does not care whether a number was written as an integer.
-fn same(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Number(left), Value::Number(right)) => {
-            left == right || left.as_f64() == right.as_f64()
+/// Whether a value is the allowed one. Numbers are converted to the type of the allowed one
+/// first, which for an integer cuts off the fraction.
+fn same(allowed: &Value, value: &Value) -> bool {
+    match (allowed, value) {
+        (Value::Number(allowed), Value::Number(value)) => {
+            match (allowed.as_i64(), value.as_i64()) {
+                (Some(allowed), None) => value.as_f64().map(number::truncate) == Some(allowed),
+                (Some(allowed), Some(value)) => allowed == value,
+                (None, _) => allowed.as_f64() == value.as_f64(),
+            }
         }
-        _ => left == right,
+        _ => allowed == value,
     }
 }
 

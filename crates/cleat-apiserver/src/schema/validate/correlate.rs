@@ -63,10 +63,11 @@ impl<'a> Pair<'a> {
             && !node.list_map_keys.is_empty()
     }
 
-    /// The key values of a list-map's element; they must be scalars.
+    /// The key values of a list-map's element; they must be scalars and not null.
     fn keys_of(self, item: &Value) -> Option<Vec<&Value>> {
         let item = item.as_object()?;
         let keys = self.schema.node().list_map_keys.iter();
-        keys.map(|key| item.get(&**key).filter(|v| !(v.is_array() || v.is_object()))).collect()
+        keys.map(|key| item.get(&**key).filter(|v| !(v.is_array() || v.is_object() || v.is_null())))
+            .collect()
     }
 }

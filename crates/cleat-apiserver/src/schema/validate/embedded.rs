@@ -69,7 +69,10 @@ fn embedded(object: &Value, path: &str, errors: &mut Vec<FieldError>) {
             }
         }
     }
-    if object.get("metadata").is_some() {
-        errors.extend(metadata::validate_embedded(object, &field("metadata")));
+    if let Some(meta) = object.get("metadata") {
+        match metadata::decode(&mut meta.clone()) {
+            Ok(_) => errors.extend(metadata::validate_embedded(object, &field("metadata"))),
+            Err(why) => errors.push(FieldError::invalid(field("metadata"), meta.clone(), why)),
+        }
     }
 }

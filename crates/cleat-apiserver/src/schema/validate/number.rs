@@ -14,8 +14,8 @@ use crate::{
 pub(super) enum Finding {
     /// Outside what the type can hold. Belongs to no field.
     Range(String),
-    /// Outside a bound: the text after `… in body`.
-    Bound(String),
+    /// Outside a bound: the number as it was compared, and the text after `… in body`.
+    Bound(Value, String),
     /// The schema's own factor makes no sense: the factor, and the whole text.
     Factor(Value, String),
 }
@@ -48,30 +48,32 @@ pub(super) fn check(number: &Number, node: &Node, path: &str) -> Vec<Finding> {
     }
     if let Some(min) = bounds.minimum {
         let exclusive = bounds.exclusive_minimum;
-        let (too_small, shown) = match whole.filter(|_| minimum_fits) {
+        let (too_small, compared, shown) = match whole.filter(|_| minimum_fits) {
             Some(data) => {
                 let min = truncate(min);
-                (data < min || (exclusive && data == min), min.to_string())
+                (data < min || (exclusive && data == min), Value::from(data), min.to_string())
             }
-            None => (data < min || (exclusive && data <= min), float_text(min)),
+            None => (data < min || (exclusive && data <= min), Value::from(data), float_text(min)),
         };
         if too_small {
             let or_equal = if exclusive { "" } else { " or equal to" };
-            found.push(Finding::Bound(format!("should be greater than{or_equal} {shown}")));
+            let text = format!("should be greater than{or_equal} {shown}");
+            found.push(Finding::Bound(compared, text));
         }
     }
     if let Some(max) = bounds.maximum {
         let exclusive = bounds.exclusive_maximum;
-        let (too_large, shown) = match whole.filter(|_| maximum_fits) {
+        let (too_large, compared, shown) = match whole.filter(|_| maximum_fits) {
             Some(data) => {
                 let max = truncate(max);
-                (data > max || (exclusive && data == max), max.to_string())
+                (data > max || (exclusive && data == max), Value::from(data), max.to_string())
             }
-            None => (data > max || (exclusive && data >= max), float_text(max)),
+            None => (data > max || (exclusive && data >= max), Value::from(data), float_text(max)),
         };
         if too_large {
             let or_equal = if exclusive { "" } else { " or equal to" };
-            found.push(Finding::Bound(format!("should be less than{or_equal} {shown}")));
+            let text = format!("should be less than{or_equal} {shown}");
+            found.push(Finding::Bound(compared, text));
         }
     }
     found
@@ -93,7 +95,8 @@ fn multiple(data: f64, whole: Option<i64>, factor: f64, path: &str) -> Option<Fi
         let text = format!("factor MultipleOf declared for {path} must be positive: {shown}");
         return Some(Finding::Factor(factor, text));
     }
-    (!divides).then(|| Finding::Bound(format!("should be a multiple of {shown}")))
+    let compared = whole.map_or_else(|| Value::from(data), Value::from);
+    (!divides).then(|| Finding::Bound(compared, format!("should be a multiple of {shown}")))
 }
 
 fn in_range(value: f64, exact: Option<i64>, kind: Option<Type>, format: Option<&str>) -> bool {
@@ -139,6 +142,6 @@ pub(super) fn is_whole(value: f64) -> bool {
 
 /// The integer part; saturates, as Rust's casts do.
 #[expect(clippy::cast_possible_truncation, reason = "cutting is the purpose")]
-fn truncate(value: f64) -> i64 {
+pub(super) fn truncate(value: f64) -> i64 {
     value as i64
 }

@@ -1,0 +1,294 @@
+//! One CEL expression: compiled once, evaluated many times, within bounds.
+//!
+//! The parser underneath needs stack in proportion to nesting and the evaluator has no cost limit,
+//! so both are kept on a short leash here: length, nesting and depth are limited before anything
+//! is evaluated, and how often loops could run is estimated from the data.
+
+use std::{panic, sync::OnceLock, thread};
+
+use cel::{
+    Context, ExecutionError, IdedExpr, Value,
+    common::ast::{EntryExpr, Expr, LiteralValue, operators},
+    parser::Parser,
+};
+use kube_cel::KubeCelExt;
+
+use crate::quote::quoted;
+
+/// Longer expressions are refused.
+const LONGEST: usize = 16 * 1024;
+/// Brackets may nest this deep.
+const DEEPEST_BRACKETS: usize = 48;
+/// The parsed tree may be this deep; evaluation recurses as deep.
+const DEEPEST: usize = 80;
+/// Deeper trees are evaluated on a thread of their own: a level takes up to 30 KiB of stack.
+const DEEPEST_INLINE: usize = 24;
+const EVALUATION_STACK: usize = 32 * 1024 * 1024;
+/// Enough for the parser on the longest and deepest expression allowed.
+const PARSER_STACK: usize = 256 * 1024 * 1024;
+/// How many steps an evaluation may take at most, estimated before it starts.
+const MOST_STEPS: u64 = 20_000_000;
+/// The longest list `lists.range` makes.
+const LONGEST_RANGE: i64 = 100_000;
+
+/// Why an expression gave no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It could take too many steps on this data.
+    OverBudget,
+    /// Operands of types that do not go together.
+    NoSuchOverload,
+    /// Anything else, in words.
+    Other(String),
+}
+
+/// A compiled expression.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    tree: IdedExpr,
+    nodes: u64,
+    depth: usize,
+    /// How many loops are inside each other at most.
+    loops: u32,
+}
+
+impl Expression {
+    /// Parses an expression. The error is worded like cel-go's.
+    pub fn parse(source: &str) -> Result<Self, String> {
+        Self::parse_all(&[source]).pop().unwrap_or_else(|| Err(String::new()))
+    }
+
+    /// Parses several expressions at the cost of one thread.
+    pub(super) fn parse_all(sources: &[&str]) -> Vec<Result<Self, String>> {
+        let mut results: Vec<Result<Self, String>> = Vec::with_capacity(sources.len());
+        thread::scope(|scope| {
+            // A thread of its own has the stack the parser needs, and keeps its panics apart.
+            let parser =
+                thread::Builder::new().stack_size(PARSER_STACK).spawn_scoped(scope, || {
+                    sources.iter().map(|source| parse_here(source)).collect::<Vec<_>>()
+                });
+            if let Ok(parser) = parser
+                && let Ok(parsed) = parser.join()
+            {
+                results = parsed;
+            }
+        });
+        results.resize_with(sources.len(), || Err("the expression could not be parsed".to_owned()));
+        results
+    }
+
+    pub(super) fn tree(&self) -> &IdedExpr {
+        &self.tree
+    }
+
+    /// Whether a variable occurs freely.
+    pub fn uses(&self, variable: &str) -> bool {
+        self.tree.references().has_variable(variable)
+    }
+
+    /// Evaluates with these variables.
+    pub fn evaluate(&self, variables: &[(&str, Value)]) -> Result<Value, Failure> {
+        let largest = variables.iter().map(|(_, value)| largest_collection(value)).max();
+        let rounds = largest.unwrap_or(1).max(1).saturating_pow(self.loops);
+        if rounds.saturating_mul(self.nodes) > MOST_STEPS {
+            return Err(Failure::OverBudget);
+        }
+        let run = || {
+            let mut context = functions().new_inner_scope();
+            for (name, value) in variables {
+                context.add_variable_from_value(*name, value.clone());
+            }
+            Value::resolve(&self.tree, &context)
+        };
+        // Extension functions panic on some arguments: a precision of billions in `format`, for
+        // one. Nothing outside the closure is touched, so nothing is left half done.
+        let outcome = match self.depth > DEEPEST_INLINE {
+            false => panic::catch_unwind(panic::AssertUnwindSafe(run)),
+            true => thread::scope(|scope| {
+                let builder = thread::Builder::new().stack_size(EVALUATION_STACK);
+                match builder.spawn_scoped(scope, run) {
+                    Ok(thread) => thread.join(),
+                    Err(error) => Err(Box::new(error) as Box<dyn std::any::Any + Send>),
+                }
+            }),
+        };
+        match outcome {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => Err(failure(error)),
+            Err(_) => Err(Failure::Other("the expression could not be evaluated".to_owned())),
+        }
+    }
+}
+
+fn parse_here(source: &str) -> Result<Expression, String> {
+    if source.len() > LONGEST {
+        return Err(format!("the expression is longer than {LONGEST} bytes"));
+    }
+    if bracket_depth(source) > DEEPEST_BRACKETS {
+        return Err(format!("brackets are nested more than {DEEPEST_BRACKETS} levels deep"));
+    }
+    let mut tree = Parser::new()
+        .max_recursion_depth(u16::MAX - 1)
+        .enable_optional_syntax(true)
+        .parse(source)
+        .map_err(|errors| errors.to_string().replace("\n| ", "\n | "))?;
+    let mut measure = Measure::default();
+    measure.walk(&mut tree, 0, 0)?;
+    Ok(Expression { tree, nodes: measure.nodes, depth: measure.depth, loops: measure.loops })
+}
+
+/// How deep brackets nest, not counting those inside string literals.
+fn bracket_depth(source: &str) -> usize {
+    let (mut depth, mut deepest, mut quote) = (0_usize, 0, None);
+    let mut escaped = false;
+    for c in source.chars() {
+        match (quote, c) {
+            (Some(_), _) if escaped => escaped = false,
+            (Some(_), '\\') => escaped = true,
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), _) => {}
+            (None, '"' | '\'') => quote = Some(c),
+            (None, '(' | '[' | '{' | '?') => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            (None, ')' | ']' | '}') => depth = depth.saturating_sub(1),
+            (None, _) => {}
+        }
+    }
+    deepest
+}
+
+#[derive(Default)]
+struct Measure {
+    nodes: u64,
+    depth: usize,
+    loops: u32,
+}
+
+impl Measure {
+    /// Counts nodes and loops, and refuses what the evaluator cannot do.
+    fn walk(&mut self, tree: &mut IdedExpr, depth: usize, loops: u32) -> Result<(), String> {
+        if depth > DEEPEST {
+            return Err(format!("the expression is nested more than {DEEPEST} levels deep"));
+        }
+        self.nodes += 1;
+        self.depth = self.depth.max(depth);
+        self.loops = self.loops.max(loops);
+        match &mut tree.expr {
+            Expr::Call(call) => {
+                // Selecting an optional field fails where indexing for it gives nothing.
+                if call.func_name == operators::OPT_SELECT {
+                    operators::OPT_INDEX.clone_into(&mut call.func_name);
+                }
+                for inner in
+                    call.target.iter_mut().map(|target| &mut **target).chain(&mut call.args)
+                {
+                    self.walk(inner, depth + 1, loops)?;
+                }
+                Ok(())
+            }
+            Expr::Comprehension(inner) => {
+                self.walk(&mut inner.iter_range, depth + 1, loops)?;
+                self.walk(&mut inner.accu_init, depth + 1, loops)?;
+                for part in [&mut inner.loop_cond, &mut inner.loop_step, &mut inner.result] {
+                    self.walk(part, depth + 1, loops + 1)?;
+                }
+                Ok(())
+            }
+            Expr::List(list) => {
+                list.elements.iter_mut().try_for_each(|inner| self.walk(inner, depth + 1, loops))
+            }
+            Expr::Map(map) => map.entries.iter_mut().try_for_each(|entry| match &mut entry.expr {
+                EntryExpr::MapEntry(entry) => {
+                    self.walk(&mut entry.key, depth + 1, loops)?;
+                    self.walk(&mut entry.value, depth + 1, loops)
+                }
+                EntryExpr::StructField(_) => Err("messages are not supported".to_owned()),
+            }),
+            Expr::Select(select) => self.walk(&mut select.operand, depth + 1, loops),
+            Expr::Struct(message) => {
+                Err(format!("undeclared reference to '{}' (in container '')", message.type_name))
+            }
+            Expr::Unspecified => Err("the expression is empty".to_owned()),
+            Expr::Literal(literal) => match literal {
+                LiteralValue::Boolean(_)
+                | LiteralValue::Bytes(_)
+                | LiteralValue::Double(_)
+                | LiteralValue::Int(_)
+                | LiteralValue::Null
+                | LiteralValue::String(_)
+                | LiteralValue::UInt(_) => Ok(()),
+            },
+            Expr::Ident(_) => Ok(()),
+        }
+    }
+}
+
+/// The size of the largest list, map or string in a value.
+fn largest_collection(value: &Value) -> u64 {
+    match value {
+        Value::List(items) => {
+            items.iter().map(largest_collection).max().unwrap_or(0).max(items.len() as u64)
+        }
+        Value::Map(map) => {
+            map.map.values().map(largest_collection).max().unwrap_or(0).max(map.map.len() as u64)
+        }
+        Value::String(text) => text.len() as u64 / 64,
+        _ => 0,
+    }
+}
+
+/// The functions every expression may call.
+fn functions() -> &'static Context<'static> {
+    static FUNCTIONS: OnceLock<Context<'static>> = OnceLock::new();
+    FUNCTIONS.get_or_init(|| {
+        let mut context = Context::default().with_all();
+        context.add_function("dyn", |value: Value| -> Result<Value, ExecutionError> { Ok(value) });
+        context.add_function("bool", |value: Value| -> Result<Value, ExecutionError> {
+            match &value {
+                Value::Bool(_) => Ok(value),
+                Value::String(text) => match text.as_str() {
+                    "true" | "True" | "TRUE" | "t" | "1" => Ok(Value::Bool(true)),
+                    "false" | "False" | "FALSE" | "f" | "0" => Ok(Value::Bool(false)),
+                    _ => Err(ExecutionError::function_error("bool", "type conversion error")),
+                },
+                _ => Err(ExecutionError::NoSuchOverload),
+            }
+        });
+        // The one that comes with the functions allocates whatever it is asked for.
+        context.add_function("lists.range", |count: i64| -> Result<Value, ExecutionError> {
+            if count > LONGEST_RANGE {
+                return Err(ExecutionError::function_error("lists.range", "the range is too long"));
+            }
+            Ok(Value::List((0..count).map(Value::Int).collect::<Vec<_>>().into()))
+        });
+        context
+    })
+}
+
+fn failure(error: ExecutionError) -> Failure {
+    Failure::Other(match error {
+        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
+        ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
+        ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
+        ExecutionError::Overflow(..) => "integer overflow".to_owned(),
+        ExecutionError::IndexOutOfBounds(at) => match at {
+            Value::Int(at) => format!("index out of bounds: {at}"),
+            other => format!("index out of bounds: {other:?}"),
+        },
+        ExecutionError::UndeclaredReference(name) => format!("no such attribute(s): {name}"),
+        ExecutionError::FunctionError { message, .. } => message,
+        ExecutionError::NoSuchOverload
+        | ExecutionError::ValuesNotComparable(..)
+        | ExecutionError::UnsupportedUnaryOperator(..)
+        | ExecutionError::UnsupportedBinaryOperator(..)
+        | ExecutionError::UnsupportedTargetType { .. }
+        | ExecutionError::NotSupportedAsMethod { .. }
+        | ExecutionError::UnexpectedType { .. }
+        | ExecutionError::UnsupportedMapIndex(_)
+        | ExecutionError::UnsupportedListIndex(_)
+        | ExecutionError::UnsupportedIndex(..) => return Failure::NoSuchOverload,
+        other => quoted(&other.to_string()),
+    })
+}
