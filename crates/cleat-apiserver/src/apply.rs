@@ -18,6 +18,8 @@ mod shape;
 mod tests;
 mod typed;
 
+use std::sync::LazyLock;
+
 use serde_json::{Map, Value};
 
 use self::conflict::Conflict;
@@ -76,9 +78,9 @@ pub(crate) fn track_update(
         None => return Managers::default().write_to(new),
     };
     Managers::default().write_to(new);
-    managers.forget_versions(target);
     let nothing = Value::Object(Map::new());
     let shape = Shape::root(target.schema);
+    managers.settle(target, shape);
     let changed = typed::compare(live.unwrap_or(&nothing), new, shape).without(target.reset);
     managers.yield_fields(&changed);
     let written = without_identity(changed.into_written());
@@ -115,7 +117,7 @@ pub(crate) fn server_side_apply(
         let before = Manager { name: BEFORE_FIRST_APPLY, ..*manager };
         managers.put(before.entry(before.identity(Operation::Update), fields));
     }
-    managers.forget_versions(target);
+    managers.settle(target, shape);
     let excuse =
         |conflicts: Vec<Conflict>| match last_applied::still_in_effect(object, shape, manager) {
             Some(set) => {
@@ -175,9 +177,14 @@ impl Manager<'_> {
 }
 
 impl Managers {
-    fn forget_versions(&mut self, target: &Target<'_>) {
+    /// Brings the record up to date with the kind: without versions it no longer has, and with
+    /// what has become atomic owned whole.
+    fn settle(&mut self, target: &Target<'_>, shape: Shape<'_>) {
         if !target.api_versions.is_empty() {
             self.retain(|entry| target.api_versions.contains(&&*entry.api_version));
+        }
+        for entry in self.iter_mut() {
+            typed::settle(&mut entry.fields, Some(shape));
         }
     }
 
@@ -185,9 +192,7 @@ impl Managers {
     fn yield_fields(&mut self, changed: &Comparison) {
         for entry in self.iter_mut() {
             for lost in [&changed.added, &changed.modified, &changed.removed] {
-                if !lost.is_empty() {
-                    entry.fields = entry.fields.difference(lost);
-                }
+                entry.fields.subtract(lost);
             }
         }
         self.retain(|entry| !entry.fields.is_empty());
@@ -299,7 +304,7 @@ fn prune(merged: &mut Value, before: &FieldSet, managed: FieldSet, shape: Shape<
     typed::remove(&mut pruned, &before, shape);
     let kept = fields(&pruned).union(named(&managed));
     let mut pruned = merged.clone();
-    typed::remove(&mut pruned, &all.difference(&kept), shape);
+    typed::remove(&mut pruned, &all.clone().difference(&kept), shape);
     // What was removed only because a parent was is not the applier's to remove.
     let gone = all.difference(&fields(&pruned)).intersection(&before);
     typed::remove(merged, &gone, shape);
@@ -339,25 +344,27 @@ fn group_version_kind(api_version: &str, kind: &str) -> String {
 
 /// Without the fields that nobody can manage: what an object is called, and the server's own.
 fn without_identity(fields: FieldSet) -> FieldSet {
-    const NOBODYS: [&str; 9] = [
-        "clusterName",
-        "creationTimestamp",
-        "generation",
-        "managedFields",
-        "name",
-        "namespace",
-        "resourceVersion",
-        "selfLink",
-        "uid",
-    ];
-    let mut nobodys = FieldSet::default();
-    for top in ["apiVersion", "kind", "metadata"] {
-        nobodys.insert_path(&[Element::field(top)]);
-    }
-    for name in NOBODYS {
-        nobodys.insert_path(&[Element::field("metadata"), Element::field(name)]);
-    }
-    fields.difference(&nobodys)
+    static NOBODYS: LazyLock<FieldSet> = LazyLock::new(|| {
+        let mut nobodys = FieldSet::default();
+        for top in ["apiVersion", "kind", "metadata"] {
+            nobodys.insert_path(&[Element::field(top)]);
+        }
+        for name in [
+            "clusterName",
+            "creationTimestamp",
+            "generation",
+            "managedFields",
+            "name",
+            "namespace",
+            "resourceVersion",
+            "selfLink",
+            "uid",
+        ] {
+            nobodys.insert_path(&[Element::field("metadata"), Element::field(name)]);
+        }
+        nobodys
+    });
+    fields.difference(&NOBODYS)
 }
 
 fn without_time(entry: &Value) -> Value {
@@ -370,20 +377,20 @@ fn without_time(entry: &Value) -> Value {
 
 /// Whether two objects are the same apart from `metadata.managedFields`.
 fn same_but_for_managers(left: &Value, right: &Value) -> bool {
-    let (Value::Object(left), Value::Object(right)) = (left, right) else { return left == right };
-    let metadata = |object: &Map<String, Value>| match object.get("metadata") {
-        Some(Value::Object(metadata)) => metadata
-            .iter()
-            .filter(|(key, _)| *key != "managedFields")
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .collect::<Map<_, _>>(),
-        _ => Map::new(),
-    };
-    let rest = |object: &Map<String, Value>| object.keys().filter(|key| *key != "metadata").count();
-    rest(left) == rest(right)
+    match (left.get("metadata"), right.get("metadata")) {
+        (Some(a), Some(b)) => {
+            same_but_for("metadata", left, right) && same_but_for("managedFields", a, b)
+        }
+        _ => equal(left, right),
+    }
+}
+
+fn same_but_for(omitted: &str, left: &Value, right: &Value) -> bool {
+    let (Some(left), Some(right)) = (left.as_object(), right.as_object()) else { return false };
+    let relevant = |map: &'_ Map<String, Value>| map.len() - usize::from(map.contains_key(omitted));
+    relevant(left) == relevant(right)
         && left
             .iter()
-            .filter(|(key, _)| *key != "metadata")
+            .filter(|(key, _)| *key != omitted)
             .all(|(key, value)| right.get(key).is_some_and(|other| equal(value, other)))
-        && equal(&metadata(left).into(), &metadata(right).into())
 }

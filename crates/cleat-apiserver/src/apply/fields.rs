@@ -1,7 +1,7 @@
 //! Sets of fields: a trie of path elements, some of whose nodes are members.
 //!
 //! A member does not imply its parent or its children; managedFields records each for itself. The
-//! operations are upstream's, including where they surprise: [`FieldSet::difference`] leaves the
+//! operations are upstream's, including where they surprise: [`FieldSet::subtract`] leaves the
 //! children of what it removes, [`FieldSet::without`] takes them too.
 
 use std::cmp::Ordering;
@@ -48,8 +48,9 @@ impl FieldSet {
         self.nodes.is_empty()
     }
 
-    pub(super) fn nodes(&self) -> &[(Element, Node)] {
-        &self.nodes
+    /// No node may be emptied.
+    pub(super) fn nodes_mut(&mut self) -> impl Iterator<Item = (&Element, &mut Node)> {
+        self.nodes.iter_mut().map(|(element, node)| (&*element, node))
     }
 
     pub(super) fn get(&self, element: &Element) -> Option<&Node> {
@@ -144,19 +145,26 @@ impl FieldSet {
         })
     }
 
-    /// Members of this set that are not members of `other`. Children stay although their parent is
-    /// removed.
-    pub(super) fn difference(&self, other: &Self) -> Self {
-        if other.is_empty() {
-            return self.clone();
+    /// Takes out the members of `other`. Children stay although their parent is removed.
+    pub(super) fn subtract(&mut self, other: &Self) {
+        for (element, theirs) in &other.nodes {
+            let Ok(place) = self.nodes.binary_search_by(|(ours, _)| ours.cmp(element)) else {
+                continue;
+            };
+            if let Some((_, node)) = self.nodes.get_mut(place) {
+                node.member &= !theirs.member;
+                node.children.subtract(&theirs.children);
+                if node.is_empty() {
+                    self.nodes.remove(place);
+                }
+            }
         }
-        self.map_nodes(|element, node| match other.get(element) {
-            None => node.clone(),
-            Some(theirs) => Node {
-                member: node.member && !theirs.member,
-                children: node.children.difference(&theirs.children),
-            },
-        })
+    }
+
+    /// Members of this set that are not members of `other`.
+    pub(super) fn difference(mut self, other: &Self) -> Self {
+        self.subtract(other);
+        self
     }
 
     /// This set without a field and everything below it.

@@ -290,6 +290,12 @@ impl<'a> MapForm<'a> {
         })
     }
 
+    /// Whether nothing at all is declared about the fields.
+    pub(super) fn is_deduced(self) -> bool {
+        let declares = |declared: Declared<'_>| !declared.schema.node().properties.is_empty();
+        matches!(self.others, Others::Deduced) && !self.declared.is_some_and(declares)
+    }
+
     /// What upstream's typed objects hold where JSON may have nothing: structs held by value are
     /// empty rather than absent, required lists and maps are null.
     pub(super) fn stand_in(self, name: &str) -> Option<&'static Value> {

@@ -1,5 +1,6 @@
 //! Behaviour of server-side apply, told as histories of one object.
 
+mod builtins;
 mod ownership;
 mod properties;
 mod sets;

@@ -20,7 +20,7 @@ pub(super) use self::merge::merge_objects;
 pub(super) use self::remove::remove;
 use super::element::Element;
 use super::fields::{FieldSet, Node};
-use super::shape::{Form, Identity, ListForm, MapForm, Shape};
+use super::shape::{Form, Forms, Identity, ListForm, MapForm, Shape};
 use crate::quote;
 
 /// Every field an object mentions: its leaves, and all elements of lists and undeclared fields.
@@ -136,22 +136,47 @@ fn identify_by_itself(item: &Value) -> Result<Element, String> {
     }
 }
 
+/// The type of what an element of a set leads to.
+fn below<'a>(element: &Element, forms: &Forms<'a>) -> Option<Shape<'a>> {
+    match element {
+        Element::Field(name) => forms.map?.field_or_other(name),
+        Element::Key(_) => Some(forms.list?.element),
+        _ => None,
+    }
+}
+
 /// The set with all declared fields on the way to a member as members themselves. Sets as recorded
 /// leave them out, because their presence follows from their children's.
 pub(super) fn with_declared_parents(set: &FieldSet, shape: Option<Shape<'_>>) -> FieldSet {
     let forms = shape.map(Shape::forms);
     set.map_nodes(|element, node| {
-        let (declared, below) = match (element, &forms) {
-            (Element::Field(name), Some(forms)) => match forms.map {
-                Some(form) => (form.field(name).is_some(), form.field_or_other(name)),
-                None => (false, None),
-            },
-            (Element::Key(_), Some(forms)) => (false, forms.list.map(|form| form.element)),
-            _ => (false, None),
+        let declared = match (element, forms.and_then(|forms| forms.map)) {
+            (Element::Field(name), Some(form)) => form.field(name).is_some(),
+            _ => false,
         };
+        let shape = forms.and_then(|forms| below(element, &forms));
         Node {
             member: node.member || (declared && !node.children.is_empty()),
-            children: with_declared_parents(&node.children, below),
+            children: with_declared_parents(&node.children, shape),
         }
     })
+}
+
+/// Turns ownership of parts into ownership of the whole where a field was granular when the set
+/// was recorded and no longer is.
+pub(super) fn settle(set: &mut FieldSet, shape: Option<Shape<'_>>) {
+    let Some(forms) = shape.map(Shape::forms) else { return };
+    for (element, node) in set.nodes_mut() {
+        if node.children.is_empty() {
+            continue;
+        }
+        let Some(shape) = below(element, &forms) else { continue };
+        match shape.form(None) {
+            Form::Map(form) if form.is_deduced() => {}
+            Form::Map(form) if form.atomic => *node = Node::member(),
+            Form::List(form) if form.is_atomic() => *node = Node::member(),
+            Form::Scalar(_) => {}
+            Form::Map(_) | Form::List(_) => settle(&mut node.children, Some(shape)),
+        }
+    }
 }

@@ -364,6 +364,16 @@ fn managers_of_versions_that_are_gone_are_forgotten() {
 }
 
 #[test]
+fn what_became_atomic_is_owned_whole() {
+    let mut thing = Thing::new();
+    thing.apply("a", json!({"atom": {"a": "1"}, "list": ["x"]}));
+    let managed = &mut thing.live.as_mut().unwrap()["metadata"]["managedFields"][0]["fieldsV1"];
+    managed["f:spec"] = json!({"f:atom": {".": {}, "f:a": {}}, "f:list": {"v:\"x\"": {}}});
+    thing.apply("b", json!({"text": "t"}));
+    assert_eq!(thing.managed("a"), json!({"f:atom": {}, "f:list": {}}));
+}
+
+#[test]
 fn configurations_must_be_of_the_kind() {
     let mut thing = Thing::new();
     let mut refuse = |config: Value, code: u16, message: &str| {

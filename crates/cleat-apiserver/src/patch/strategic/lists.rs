@@ -240,8 +240,12 @@ fn check_order(patch: &[Value], order: &[Value], key: &str) -> Result<(), Refusa
     if !key.is_empty() {
         patch.iter().try_for_each(|element| as_map(element).map(drop))?;
     }
-    let mut left = patch.iter().filter(|element| element.get(DIRECTIVE).is_none()).peekable();
+    // Elements to be deleted have no place. Other directives have none either, but one that is still
+    // left when the order is used up is one too many.
+    let deleted = |element: &&Value| element.get(DIRECTIVE).is_some_and(|kind| kind == "delete");
+    let mut left = patch.iter().filter(|element| !deleted(element)).peekable();
     for expected in order {
+        while left.next_if(|element| element.get(DIRECTIVE).is_some()).is_some() {}
         let Some(next) = left.peek() else { break };
         if same(next, expected, key)? {
             left.next();
