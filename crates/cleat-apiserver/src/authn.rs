@@ -138,7 +138,9 @@ impl Authenticator {
         }
         let mut found = None;
         if let Some(tokens) = &self.service_accounts {
-            found = tokens.authenticate(token, audiences, now, lookup)?;
+            found = tokens
+                .authenticate(token, audiences, now, lookup)
+                .map_err(|why| format!("[invalid bearer token, {why}]"))?;
         }
         if found.is_none() {
             found = bootstrap_token::authenticate(token, now, lookup)

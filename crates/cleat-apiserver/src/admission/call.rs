@@ -10,8 +10,8 @@ use super::{
     Request, Verdict,
     configuration::Webhook,
     matching::Invocation,
-    review::{self, Answer},
-    transport::Transport,
+    review::{self, Answer, Bad},
+    transport::{Failure, Transport},
 };
 use crate::{quote::quoted, status::Status};
 
@@ -98,11 +98,19 @@ async fn one(
     let question = review::question(version, question);
     let answer = match transport.post(&hook.client, question, hook.timeout).await {
         Ok(answer) => answer,
-        Err(why) => return Outcome::Failed(format!("failed to call webhook: {why}")),
+        Err(Failure::Client(why)) => {
+            return Outcome::Failed(format!("could not get REST client: {why}"));
+        }
+        Err(Failure::Call(why)) => {
+            return Outcome::Failed(format!("failed to call webhook: {why}"));
+        }
     };
-    match review::answer(version, uid, answer) {
+    match review::answer(version, uid, &answer) {
         Ok(answer) => Outcome::Answered(answer),
-        Err(why) => Outcome::Failed(format!("received invalid webhook response: {why}")),
+        Err(Bad::Unreadable(why)) => Outcome::Failed(format!("failed to call webhook: {why}")),
+        Err(Bad::Invalid(why)) => {
+            Outcome::Failed(format!("received invalid webhook response: {why}"))
+        }
     }
 }
 

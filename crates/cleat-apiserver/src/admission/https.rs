@@ -21,6 +21,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tracing::debug;
 
+use super::transport::Failure;
 use crate::quote::quoted;
 
 /// Answers longer than this are no answers.
@@ -65,18 +66,28 @@ impl Client {
         to: &Destination<'_>,
         url: &str,
         body: &Value,
-    ) -> Result<Value, String> {
+    ) -> Result<Value, Failure> {
         let key = (to.authority.to_owned(), to.address, Sha256::digest(to.ca_bundle).into());
         let body = Bytes::from(body.to_string());
+        let tls = self.tls(&key, to).map_err(Failure::Client)?;
+        self.exchange(key, to, url, body, tls).await.map_err(Failure::Call)
+    }
+
+    async fn exchange(
+        &self,
+        key: Key,
+        to: &Destination<'_>,
+        url: &str,
+        body: Bytes,
+        tls: Arc<ClientConfig>,
+    ) -> Result<Value, String> {
         let posted = |why: String| format!("Post {}: {why}", quoted(url));
         // A kept connection may have been closed by the other side just now; a new one tells.
-        let kept = self.take(&key);
-        if let Some(mut sender) = kept
+        if let Some(mut sender) = self.take(&key)
             && let Ok(response) = sender.send_request(request(to, url, &body)?).await
         {
             return self.finish(key, sender, response).await;
         }
-        let tls = self.tls(&key, to).map_err(posted)?;
         let mut sender = connect(to, tls).await.map_err(posted)?;
         let response = sender.send_request(request(to, url, &body)?).await;
         let response = response.map_err(|error| posted(error.to_string()))?;
@@ -110,6 +121,9 @@ impl Client {
             let certificate = certificate.map_err(|_| bad_bundle())?;
             roots.add(certificate).map_err(|_| bad_bundle())?;
         }
+        if roots.is_empty() && !to.ca_bundle.is_empty() {
+            return Err(bad_bundle());
+        }
         let tls = ClientConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
@@ -131,14 +145,23 @@ impl Client {
         response: http::Response<hyper::body::Incoming>,
     ) -> Result<Value, String> {
         let status = response.status();
+        let media = response.headers().get("content-type");
+        let media = media.and_then(|media| media.to_str().ok()).unwrap_or("application/json");
+        let media = media.to_owned();
         let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
         let body = body.map_err(|error| error.to_string())?.to_bytes();
         self.keep(&key, sender);
         if !(200..=206).contains(&status.as_u16()) {
             return Err(unexpected(status, &body));
         }
-        serde_json::from_slice(&body)
-            .map_err(|error| format!("couldn't get version/kind; json parse error: {error}"))
+        if body.is_empty() {
+            let code = status.as_u16();
+            return Err(format!(
+                "0-length response with status code: {code} and content type: {media}"
+            ));
+        }
+        // What is not JSON would be read as YAML upstream, mostly as one long text.
+        Ok(serde_json::from_slice(&body).unwrap_or_else(|_| String::from_utf8_lossy(&body).into()))
     }
 }
 
@@ -214,14 +237,33 @@ fn handshake(error: &std::io::Error, host: &str) -> String {
             Bad::Expired | Bad::ExpiredContext { .. } | Bad::NotValidYet => {
                 "x509: certificate has expired or is not yet valid".to_owned()
             }
-            Bad::NotValidForName | Bad::NotValidForNameContext { .. } => {
-                format!("x509: certificate is not valid for any names, but wanted to match {host}")
-            }
+            Bad::NotValidForNameContext { presented, .. } => mismatch(presented, host),
+            Bad::NotValidForName => mismatch(&[], host),
             other => format!("x509: {other:?}"),
         },
         _ => return error.to_string(),
     };
     format!("tls: failed to verify certificate: {why}")
+}
+
+/// The certificate is another's. `presented` are its names, as in `DnsName("a")`.
+fn mismatch(presented: &[String], host: &str) -> String {
+    let inside = |name: &String, kind: &str| {
+        let name = name.strip_prefix(kind)?.strip_prefix('(')?.strip_suffix(')')?;
+        Some(name.trim_matches('"').to_owned())
+    };
+    let of_kind = |kind: &str| -> Vec<String> {
+        presented.iter().filter_map(|name| inside(name, kind)).collect()
+    };
+    let is_address = host.parse::<std::net::IpAddr>().is_ok();
+    let names = of_kind(if is_address { "IpAddress" } else { "DnsName" });
+    match names.as_slice() {
+        [] if is_address => format!(
+            "x509: cannot validate certificate for {host} because it doesn't contain any IP SANs"
+        ),
+        [] => format!("x509: certificate is not valid for any names, but wanted to match {host}"),
+        names => format!("x509: certificate is valid for {}, not {host}", names.join(", ")),
+    }
 }
 
 fn bad_bundle() -> String {

@@ -2,11 +2,11 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{GroupVersionKind, Request, configuration::ReviewVersion, matching::Invocation};
 use crate::{
+    gojson::json_type,
     quote::quoted,
     rules::read::Read as _,
     status::{Cause, Details, Status},
@@ -62,66 +62,116 @@ pub(super) struct Answer {
     pub(super) annotations: BTreeMap<String, String>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Review {
-    #[serde(default)]
-    api_version: String,
-    #[serde(default)]
-    kind: String,
-    response: Option<Response>,
+/// Why an answer is none, in the two ways upstream tells apart.
+#[derive(Debug, PartialEq)]
+pub(super) enum Bad {
+    /// It cannot be read as a review.
+    Unreadable(String),
+    /// It can, but says what it must not.
+    Invalid(String),
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Response {
-    #[serde(default)]
-    uid: String,
-    #[serde(default)]
-    allowed: bool,
-    status: Option<Value>,
-    patch: Option<String>,
-    patch_type: Option<String>,
-    audit_annotations: Option<BTreeMap<String, String>>,
-    warnings: Option<Vec<String>>,
-}
-
-/// Reads an answer. The error says what is invalid about it.
-pub(super) fn answer(version: ReviewVersion, uid: &str, review: Value) -> Result<Answer, String> {
-    let review: Review = serde_json::from_value(review).map_err(|error| error.to_string())?;
-    let Some(response) = review.response else {
-        return Err("webhook response was absent".to_owned());
-    };
+/// Reads an answer.
+pub(super) fn answer(version: ReviewVersion, uid: &str, review: &Value) -> Result<Answer, Bad> {
+    check_shape(version, review).map_err(Bad::Unreadable)?;
+    let response = review.at("response");
+    if response.is_null() {
+        return Err(Bad::Invalid("webhook response was absent".to_owned()));
+    }
     // The older form was never checked.
     if version == ReviewVersion::V1 {
-        if response.uid != uid {
-            let (want, got) = (quoted(uid), quoted(&response.uid));
-            return Err(format!("expected response.uid={want}, got {got}"));
+        check_response(uid, review).map_err(Bad::Invalid)?;
+    }
+    let texts = |values: &[Value]| {
+        values.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let annotations = response.map("auditAnnotations").into_iter().flatten();
+    Ok(Answer {
+        allowed: response.flag("allowed"),
+        status: Some(response.at("status")).filter(|status| !status.is_null()).cloned(),
+        warnings: texts(response.list("warnings")),
+        annotations: annotations
+            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+            .collect(),
+    })
+}
+
+/// Refuses what Go could not decode, in Go's words.
+fn check_shape(version: ReviewVersion, review: &Value) -> Result<(), String> {
+    if !review.is_object() {
+        let given = json_type(review);
+        return Err(format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {given} into Go \
+             value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
+             Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+        ));
+    }
+    let (given, kind) = (review.text("apiVersion"), review.text("kind"));
+    let wanted = version.api_version();
+    if !given.is_empty() && !kind.is_empty() && (given != wanted || kind != "AdmissionReview") {
+        let short = |version: &str| version.rsplit('/').next().unwrap_or_default().to_owned();
+        let known = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"].contains(&given);
+        if known && kind == "AdmissionReview" {
+            let (from, to) = (short(given), short(wanted));
+            return Err(format!(
+                "converting ({from}.AdmissionReview) to ({to}.AdmissionReview): unknown conversion"
+            ));
         }
-        let (group, version) =
-            review.api_version.split_once('/').unwrap_or(("", review.api_version.as_str()));
-        let got = GroupVersionKind {
-            group: group.to_owned(),
-            version: version.to_owned(),
-            kind: review.kind,
-        };
-        let want = "admission.k8s.io/v1, Kind=AdmissionReview";
-        if got.to_string() != want {
-            return Err(format!("expected webhook response of {want}, got {got}"));
-        }
-        if response.patch.is_some_and(|patch| !patch.is_empty()) {
-            return Err("validating webhook may not return response.patch".to_owned());
-        }
-        if response.patch_type.is_some() {
-            return Err("validating webhook may not return response.patchType".to_owned());
+        let (kind, given) = (quoted(kind), quoted(given));
+        return Err(format!(
+            "no kind {kind} is registered for version {given} in scheme \
+             \"pkg/runtime/scheme.go:111\""
+        ));
+    }
+    let response = review.at("response");
+    let wrong = |value: &Value, field: &str, kind: &str| {
+        let given = json_type(value);
+        Err(format!("json: cannot unmarshal {given} into Go struct field {field} of type {kind}"))
+    };
+    if !response.is_object() && !response.is_null() {
+        return wrong(response, "AdmissionReview.response", "v1.AdmissionResponse");
+    }
+    for (key, expected, kind) in [
+        ("uid", "string", "types.UID"),
+        ("allowed", "bool", "bool"),
+        ("status", "object", "v1.Status"),
+        ("patch", "string", "[]uint8"),
+        ("patchType", "string", "v1.PatchType"),
+        ("auditAnnotations", "object", "map[string]string"),
+        ("warnings", "array", "[]string"),
+    ] {
+        let value = response.at(key);
+        if !value.is_null() && json_type(value) != expected {
+            return wrong(value, &format!("AdmissionResponse.response.{key}"), kind);
         }
     }
-    Ok(Answer {
-        allowed: response.allowed,
-        status: response.status,
-        warnings: response.warnings.unwrap_or_default(),
-        annotations: response.audit_annotations.unwrap_or_default(),
-    })
+    Ok(())
+}
+
+fn check_response(uid: &str, review: &Value) -> Result<(), String> {
+    let response = review.at("response");
+    let given = response.text("uid");
+    if given != uid {
+        return Err(format!("expected response.uid={}, got {}", quoted(uid), quoted(given)));
+    }
+    let (group, version) =
+        review.text("apiVersion").split_once('/').unwrap_or(("", review.text("apiVersion")));
+    let got = GroupVersionKind {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: review.text("kind").to_owned(),
+    };
+    let want = "admission.k8s.io/v1, Kind=AdmissionReview";
+    if got.to_string() != want {
+        return Err(format!("expected webhook response of {want}, got {got}"));
+    }
+    if !response.text("patch").is_empty() {
+        return Err("validating webhook may not return response.patch".to_owned());
+    }
+    if response.has("patchType") {
+        return Err("validating webhook may not return response.patchType".to_owned());
+    }
+    Ok(())
 }
 
 /// The refusal a webhook's `status` becomes.

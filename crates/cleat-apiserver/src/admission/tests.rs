@@ -326,6 +326,28 @@ async fn answers_mean_what_upstream_makes_of_them() {
     assert!(
         status.message.ends_with("received invalid webhook response: webhook response was absent")
     );
+    let whole = |kind: &str, version: &str, allowed: Value| {
+        Ok(json!({"apiVersion": version, "kind": kind,
+                  "response": {"uid": "same", "allowed": allowed}}))
+    };
+    let v1 = "admission.k8s.io/v1";
+    for (given, want) in [
+        (
+            whole("AdmissionReview", "admission.k8s.io/v1beta1", true.into()),
+            "converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion",
+        ),
+        (
+            whole("Foo", v1, true.into()),
+            "no kind \"Foo\" is registered for version \"admission.k8s.io/v1\" in scheme \"pkg/runtime/scheme.go:111\"",
+        ),
+        (
+            whole("AdmissionReview", v1, "yes".into()),
+            "json: cannot unmarshal string into Go struct field AdmissionResponse.response.allowed of type bool",
+        ),
+    ] {
+        let status = answer(json!({}), false, given).await.result.unwrap_err();
+        assert_eq!(status.message, format!("{failed}: failed to call webhook: {want}"));
+    }
     let details = json!({"status": {"code": 403, "message": "no", "details": {
         "causes": [{"reason": "FieldValueInvalid", "message": "m", "field": "spec.x"}],
         "retryAfterSeconds": 5}}});
@@ -506,6 +528,20 @@ async fn real_servers_are_called_over_kept_connections() {
             "{prefix}Post \"https://{address}/ok?timeout=5s\": tls: failed to verify certificate: \
              x509: certificate signed by unknown authority"
         )
+    );
+    assert_eq!(
+        message(at("ok", &BASE64.encode("junk"))).await,
+        "Internal error occurred: failed calling webhook \"a.b.c\": could not get REST client: \
+         unable to load root certificates: unable to parse bytes as PEM block"
+    );
+    let mut elsewhere = at("ok", &bundle);
+    elsewhere["clientConfig"]["url"] = format!("https://localhost:{}/ok", address.port()).into();
+    let elsewhere = message(elsewhere).await;
+    assert!(
+        elsewhere.ends_with(
+            "x509: certificate is not valid for any names, but wanted to match localhost"
+        ),
+        "{elsewhere}"
     );
     stop.send(()).unwrap();
     server.await.unwrap();

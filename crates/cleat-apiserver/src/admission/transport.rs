@@ -38,6 +38,14 @@ impl ServiceResolver for NoServices {
     }
 }
 
+/// Why there is no answer.
+#[derive(Debug, PartialEq)]
+pub(super) enum Failure {
+    /// The configuration cannot be made sense of; nothing was sent.
+    Client(String),
+    Call(String),
+}
+
 pub(super) struct Transport {
     services: Arc<dyn ServiceResolver>,
     https: Client,
@@ -84,19 +92,19 @@ impl Transport {
         client: &ClientConfig,
         review: Value,
         limit: Duration,
-    ) -> Result<Value, String> {
-        let place = Place::of(&client.target)?;
+    ) -> Result<Value, Failure> {
+        let place = Place::of(&client.target).map_err(Failure::Client)?;
         let url = format!("{}?timeout={}s", place.url(), limit.as_secs());
         let work = async {
             if let Some(handler) = self.handler(client) {
-                return handler(place.path.clone(), review).await;
+                return handler(place.path.clone(), review).await.map_err(Failure::Call);
             }
             let address = match &client.target {
                 Target::Url(_) => None,
                 Target::Service { namespace, name, port, .. } => Some(
                     self.services
                         .resolve(namespace, name, *port)
-                        .map_err(|why| format!("Post {}: {why}", quoted(&url)))?,
+                        .map_err(|why| Failure::Call(format!("Post {}: {why}", quoted(&url))))?,
                 ),
             };
             let destination = Destination {
@@ -110,7 +118,10 @@ impl Transport {
         };
         match timeout(limit, work).await {
             Ok(answer) => answer,
-            Err(_) => Err(format!("Post {}: context deadline exceeded", quoted(&url))),
+            Err(_) => {
+                let why = format!("Post {}: context deadline exceeded", quoted(&url));
+                Err(Failure::Call(why))
+            }
         }
     }
 

@@ -77,7 +77,8 @@ impl SigningKey {
 
     /// The claims, or what a TokenReview says is wrong.
     pub(crate) fn verify(&self, token: &str) -> Result<Value, String> {
-        let bad = || "invalid signature".to_owned();
+        // In upstream's words, which are its library's.
+        let bad = || "go-jose/go-jose: error in cryptographic primitive".to_owned();
         let (signed, signature) = token.rsplit_once('.').ok_or_else(bad)?;
         let (header, claims) = signed.split_once('.').ok_or_else(bad)?;
         let header: Value = decode(header).ok_or_else(bad)?;

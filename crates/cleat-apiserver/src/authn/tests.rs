@@ -103,7 +103,9 @@ fn service_account_tokens() {
     assert!(id.starts_with("JTI=") && id.len() == 40, "{id}");
 
     let error = |token: &str, audiences: &[String], at| {
-        auth.authenticate_token(token, audiences, at, &objects).unwrap_err()
+        let error = auth.authenticate_token(token, audiences, at, &objects).unwrap_err();
+        let error = error.strip_prefix("[invalid bearer token, ").unwrap();
+        error.strip_suffix(']').unwrap().to_owned()
     };
     assert_eq!(error(&token, &[], later(700)), "service account token has expired");
     assert_eq!(error(&token, &[], later(-100)), "service account token is not valid yet");
@@ -116,7 +118,7 @@ fn service_account_tokens() {
     assert_eq!(error(&forged.unwrap(), &[], now()), "invalid signature, no keys found");
     let mut changed = token.clone();
     changed.replace_range(changed.len() - 4.., "AAAA");
-    assert_eq!(error(&changed, &[], now()), "invalid signature");
+    assert_eq!(error(&changed, &[], now()), "go-jose/go-jose: error in cryptographic primitive");
     let gone = tokens.issue(&ask("gone", None), now()).unwrap();
     assert_eq!(error(&gone, &[], now()), "service account ns/gone has been deleted");
     let absent = tokens.issue(&ask("absent", None), now()).unwrap();
@@ -147,7 +149,7 @@ fn bound_tokens_die_with_their_object() {
         _ => objects(resource, namespace, name),
     };
     let error = auth.authenticate_token(token, &[], now(), &bare).unwrap_err();
-    assert_eq!(error, "service account token has been invalidated");
+    assert_eq!(error, "[invalid bearer token, service account token has been invalidated]");
 
     let short = json!({"spec": {"expirationSeconds": 10}});
     let status = token_request(short, &account, tokens, now(), &objects).unwrap_err();

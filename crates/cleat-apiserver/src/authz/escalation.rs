@@ -59,12 +59,12 @@ impl Rbac {
             let what = GroupResource { group: GROUP, resource };
             Status::forbidden(what, name_of(write.new), why)
         };
-        self.confirm_held(user, write.namespace, &rule::rules_of(write.new))
+        self.confirm_held(user, write.namespace, resource, &rule::rules_of(write.new))
             .map_err(|why| refuse(&why))?;
         // An aggregated role can come to hold anything later.
         let aggregates = std::iter::once(write.new).chain(write.old).any(has_aggregation_rule);
         if resource == "clusterroles" && aggregates {
-            self.confirm_held(user, write.namespace, &everything()).map_err(|_| {
+            self.confirm_held(user, write.namespace, resource, &everything()).map_err(|_| {
                 refuse("must have cluster-admin privileges to use the aggregationRule")
             })?;
         }
@@ -80,27 +80,23 @@ impl Rbac {
         {
             return Ok(());
         }
+        let resource = match write.namespace {
+            "" => "clusterrolebindings",
+            _ => "rolebindings",
+        };
+        let what = GroupResource { group: GROUP, resource };
         let rules = match self.resolve(&role, write.namespace) {
             Ok(rules) => rules,
-            Err(Unresolved::NoClusterRole(name)) => {
-                let what = GroupResource { group: GROUP, resource: "clusterroles" };
-                return Err(Status::not_found(what, name));
-            }
-            Err(Unresolved::NoRole(name)) => {
-                let what = GroupResource { group: GROUP, resource: "roles" };
+            // Upstream names the resource of the request, not that of the role.
+            Err(Unresolved::NoClusterRole(name) | Unresolved::NoRole(name)) => {
                 return Err(Status::not_found(what, name));
             }
             Err(unresolved @ Unresolved::Kind(_)) => {
                 return Err(Status::internal(unresolved.listed()));
             }
         };
-        self.confirm_held(user, write.namespace, rules).map_err(|why| {
-            let resource = match write.namespace {
-                "" => "clusterrolebindings",
-                _ => "rolebindings",
-            };
-            Status::forbidden(GroupResource { group: GROUP, resource }, name_of(write.new), why)
-        })
+        self.confirm_held(user, write.namespace, resource, rules)
+            .map_err(|why| Status::forbidden(what, name_of(write.new), why))
     }
 
     fn may_bind(&self, user: &User, role: &RoleRef, write: &BindingWrite<'_>) -> bool {
@@ -119,8 +115,14 @@ impl Rbac {
         self.allows(user, &Attributes { verb: "bind", target: Target::Resource(target) })
     }
 
-    /// The error is the sentence that says what is missing.
-    fn confirm_held(&self, user: &User, namespace: &str, wanted: &[Rule]) -> Result<(), String> {
+    /// The error is the sentence that says what is missing. `resource` is that of the request.
+    fn confirm_held(
+        &self,
+        user: &User,
+        namespace: &str,
+        resource: &str,
+        wanted: &[Rule],
+    ) -> Result<(), String> {
         let (held, unresolved) = self.grants(user, namespace);
         let missing = rule::uncovered(held.iter().copied().flatten(), wanted);
         if missing.is_empty() {
@@ -136,20 +138,20 @@ impl Rbac {
             lines.join("\n")
         );
         if !unresolved.is_empty() {
-            let errors: Vec<String> = unresolved.into_iter().map(stored).collect();
+            let errors: Vec<String> =
+                unresolved.into_iter().map(|role| stored(role, resource)).collect();
             why.push_str(&format!("; resolution errors: [{}]", joined(&errors)));
         }
         Err(why)
     }
 }
 
-/// As the storage words it, by plural name.
-fn stored(unresolved: Unresolved<'_>) -> String {
+/// As the storage words it, which takes the role for one of the request's own resource.
+fn stored(unresolved: Unresolved<'_>, resource: &str) -> String {
     match unresolved {
-        Unresolved::NoClusterRole(name) => {
-            format!("clusterroles.{GROUP} {} not found", quoted(name))
+        Unresolved::NoClusterRole(name) | Unresolved::NoRole(name) => {
+            format!("{resource}.{GROUP} {} not found", quoted(name))
         }
-        Unresolved::NoRole(name) => format!("roles.{GROUP} {} not found", quoted(name)),
         Unresolved::Kind(_) => unresolved.listed(),
     }
 }

@@ -244,11 +244,11 @@ fn refuses_bindings_to_more_than_held() {
          {APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"get\" \"list\"]}"
     );
     let status = check("ann", "ns", ("Role", "absent")).unwrap_err();
-    assert_eq!(status.message, "roles.rbac.authorization.k8s.io \"absent\" not found");
+    assert_eq!(status.message, "rolebindings.rbac.authorization.k8s.io \"absent\" not found");
     assert_eq!(status.code, 404);
     let status = check("bob", "", ("ClusterRole", "scaler")).unwrap_err();
     assert!(status.message.ends_with(
-        "; resolution errors: [clusterroles.rbac.authorization.k8s.io \"nowhere\" not found]"
+        "; resolution errors: [clusterrolebindings.rbac.authorization.k8s.io \"nowhere\" not found]"
     ));
 }
 
