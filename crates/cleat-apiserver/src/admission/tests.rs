@@ -631,6 +631,10 @@ fn configurations_are_validated() {
             "webhooks[0].clientConfig.url: Invalid value: \"http\": 'https' is the only allowed URL scheme; desired format: https://host[/path]",
         ),
         (
+            json!({"clientConfig": {"url": "https://x:y/"}}),
+            "webhooks[0].clientConfig.url: Required value: url must be a valid URL: parse \"https://x:y/\": invalid port \":y\" after host; desired format: https://host[/path]",
+        ),
+        (
             json!({"clientConfig": {"url": null, "service": {"namespace": "n", "name": "s", "path": "x", "port": 1}}}),
             "webhooks[0].clientConfig.service.path: Invalid value: \"x\": must start with a '/'",
         ),

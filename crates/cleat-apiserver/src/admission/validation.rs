@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::{
     names,
+    quote::quoted,
     rules::read::Read as _,
     selector::LabelSelector,
     status::{FieldError, Problem},
@@ -240,6 +241,12 @@ fn url(url: &str, at: &str, errors: &mut Vec<FieldError>) {
         Some((user, host)) => (Some(user), host),
         None => (None, authority),
     };
+    let port = host.rsplit_once(':').map(|(_, port)| port).filter(|_| !host.ends_with(']'));
+    if let Some(port) = port.filter(|port| !port.bytes().all(|b| b.is_ascii_digit())) {
+        let (url, port) = (quoted(url), quoted(&format!(":{port}")));
+        let why = format!("url must be a valid URL: parse {url}: invalid port {port} after host");
+        return errors.push(FieldError::required(at, format!("{why}{URL_FORM}")));
+    }
     if scheme != "https" {
         let why = format!("'https' is the only allowed URL scheme{URL_FORM}");
         errors.push(FieldError::invalid(at, scheme, why));
