@@ -29,5 +29,6 @@ mod rules;
 pub mod schema;
 pub mod selector;
 pub mod status;
+pub mod table;
 pub mod tls;
 pub mod user;
