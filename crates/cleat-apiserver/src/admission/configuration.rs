@@ -5,7 +5,11 @@ use std::{sync::Arc, time::Duration};
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use serde_json::Value;
 
-use crate::{rules::read::Read as _, selector::LabelSelector};
+use crate::{
+    rules::read::Read as _,
+    schema::cel::{self, Expression},
+    selector::LabelSelector,
+};
 
 /// One entry of `webhooks`.
 #[derive(Clone, Debug)]
@@ -18,13 +22,20 @@ pub(super) struct Webhook {
     pub(super) matches_equivalents: bool,
     pub(super) namespace_selector: Result<LabelSelector, String>,
     pub(super) object_selector: Result<LabelSelector, String>,
-    /// CEL expressions.
-    pub(super) conditions: Vec<Box<str>>,
+    pub(super) conditions: Vec<Condition>,
     /// Whether it may be called for a dry run; `None` when it does not say.
     pub(super) dry_run: Option<bool>,
     pub(super) timeout: Duration,
     pub(super) review_version: Option<ReviewVersion>,
     pub(super) client: ClientConfig,
+}
+
+/// One entry of `matchConditions`.
+#[derive(Clone, Debug)]
+pub(super) struct Condition {
+    pub(super) source: Box<str>,
+    /// `None` for what cannot be compiled here.
+    pub(super) compiled: Option<Expression>,
 }
 
 /// One entry of `rules`.
@@ -94,7 +105,7 @@ impl Webhook {
             conditions: hook
                 .list("matchConditions")
                 .iter()
-                .map(|condition| condition.text("expression").into())
+                .map(|condition| Condition::new(condition.text("expression")))
                 .collect(),
             dry_run: match hook.text("sideEffects") {
                 "" => None,
@@ -104,6 +115,13 @@ impl Webhook {
             review_version: hook.list("admissionReviewVersions").iter().find_map(known),
             client: ClientConfig::from_json(hook.at("clientConfig")),
         }
+    }
+}
+
+impl Condition {
+    fn new(source: &str) -> Self {
+        let compiled = cel::condition(source, &["object", "oldObject", "request"]).ok();
+        Self { source: source.into(), compiled }
     }
 }
 

@@ -8,6 +8,7 @@ use super::{
     review,
 };
 use crate::{
+    schema::cel,
     selector::LabelSelector,
     status::{GroupResource, Status},
 };
@@ -118,14 +119,31 @@ fn match_conditions(
         return Ok(true);
     }
     let shown = review::request("", request, invocation);
+    let none = Value::Null;
+    let object = |key: &str| shown.get(key).unwrap_or(&none);
+    let mut bare = shown.clone();
+    if let Some(bare) = bare.as_object_mut() {
+        bare.retain(|key, _| key != "object" && key != "oldObject");
+    }
+    let variables =
+        [("object", object("object")), ("oldObject", object("oldObject")), ("request", &bare)];
     let mut errors = Vec::new();
-    for expression in &hook.conditions {
-        match around.condition(expression, &shown) {
+    for condition in &hook.conditions {
+        let outcome = match &condition.compiled {
+            Some(compiled) => cel::matches(compiled, &variables),
+            None => around.condition(&condition.source, &shown),
+        };
+        match outcome {
             Ok(true) => {}
             // One that is false outweighs any that failed.
             Ok(false) => return Ok(false),
-            Err(error) if !errors.contains(&error) => errors.push(error),
-            Err(_) => {}
+            Err(why) => {
+                let source = &condition.source;
+                let error = format!("expression '{source}' resulted in error: {why}");
+                if !errors.contains(&error) {
+                    errors.push(error);
+                }
+            }
         }
     }
     let why = match errors.as_slice() {
