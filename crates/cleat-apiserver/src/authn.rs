@@ -7,11 +7,13 @@ mod bootstrap_token;
 mod impersonation;
 mod jwt;
 mod service_account;
+mod token_request;
 mod x509;
 
 pub use impersonation::impersonate;
 pub use jwt::{SigningKey, SigningKeyError};
-pub use service_account::{Bound, ServiceAccountTokens, TokenAsk, token_request};
+pub use service_account::{Bound, ServiceAccountTokens, TokenAsk};
+pub use token_request::token_request;
 pub use x509::PeerIdentity;
 
 use std::{collections::BTreeMap, sync::Arc};

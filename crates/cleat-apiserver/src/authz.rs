@@ -4,6 +4,7 @@
 //! Nothing here reads the store: whoever owns the objects tells [`Rbac`] about each change.
 
 mod aggregation;
+mod binding;
 mod bootstrap;
 mod escalation;
 mod index;

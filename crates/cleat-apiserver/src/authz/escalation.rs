@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::{
     Attributes, Rbac, ResourceTarget, Rule, Target,
-    index::{RoleRef, Unresolved, joined},
+    binding::RoleRef,
+    index::{Unresolved, joined},
     rule,
 };
 use crate::{

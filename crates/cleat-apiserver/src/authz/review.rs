@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Attributes, Authorize, Rbac, ResourceTarget, Rule, Target, index::joined};
 use crate::{
     authn::Authenticated,
+    rules::read::text_at as text,
     status::{FieldError, Status},
     user::User,
 };
@@ -264,10 +265,6 @@ fn api_version(review: &Value, group: &str) -> String {
         "" => format!("{group}/v1"),
         version => version.to_owned(),
     }
-}
-
-fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
-    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn texts(value: &Value, pointer: &str) -> Vec<String> {

@@ -54,6 +54,11 @@ impl Read for Map<String, Value> {
     }
 }
 
+/// The text at a JSON pointer.
+pub(crate) fn text_at<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
 /// The object at `value`, made one if it is not.
 pub(crate) fn object(value: &mut Value) -> &mut Map<String, Value> {
     if !value.is_object() {
