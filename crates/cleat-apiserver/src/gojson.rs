@@ -77,6 +77,44 @@ fn character_at(body: &[u8], line: usize, column: usize) -> Option<char> {
     }
 }
 
+/// Go writes a struct's fields in the order they were declared, a map's in that of their names. An
+/// object that has only fields of one of these structs is taken for it.
+const STRUCTS: [&[&str]; 7] = [
+    &["matchLabels", "matchExpressions"],
+    &["Type", "RollingUpdate"],
+    &["Name", "Protocol", "AppProtocol", "Port", "TargetPort", "NodePort"],
+    &["MinAvailable", "Selector", "MaxUnavailable", "UnhealthyPodEvictionPolicy"],
+    &["Key", "Value", "Effect", "TimeAdded"],
+    &["Attacher", "Source", "NodeName"],
+    &["PersistentVolumeName", "InlineVolumeSpec"],
+];
+
+/// The JSON of a value as it stands in error messages.
+pub(crate) fn in_struct_order(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let known =
+                STRUCTS.iter().find(|fields| map.keys().all(|key| fields.contains(&&**key)));
+            let mut entries: Vec<(&String, &Value)> = map.iter().collect();
+            if let Some(fields) = known {
+                entries.sort_by_key(|(key, _)| fields.iter().position(|field| field == key));
+            }
+            let entries: Vec<String> = entries
+                .into_iter()
+                .map(|(key, value)| {
+                    format!("{}:{}", Value::from(key.as_str()), in_struct_order(value))
+                })
+                .collect();
+            format!("{{{}}}", entries.join(","))
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(in_struct_order).collect();
+            format!("[{}]", items.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

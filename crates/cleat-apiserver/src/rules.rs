@@ -29,3 +29,5 @@ pub(crate) use strategy::{
 };
 pub(crate) use validate::{validate_create, validate_update};
 pub(crate) use warnings::warnings;
+#[cfg(test)]
+mod recorded;

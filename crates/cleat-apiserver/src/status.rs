@@ -8,7 +8,7 @@ use std::{borrow::Cow, fmt};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    gojson::escape_html,
+    gojson::{escape_html, in_struct_order},
     quote::{number_text, quoted},
 };
 
@@ -425,7 +425,7 @@ impl fmt::Display for Shown<'_> {
         match self.0 {
             Value::String(text) => f.write_str(&quoted(text)),
             Value::Number(number) => f.write_str(&number_text(number)),
-            other => f.write_str(&escape_html(&other.to_string())),
+            other => f.write_str(&escape_html(&in_struct_order(other))),
         }
     }
 }

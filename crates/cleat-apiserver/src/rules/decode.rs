@@ -8,6 +8,7 @@ use serde_json::{Number, Value};
 use super::gotypes::{Shape, StructId, types};
 use super::quantity::Quantity;
 use super::time;
+use crate::gojson::json_type;
 
 /// The first thing Go could not read, in the order of field names. The caller puts
 /// `Deployment in version "v1" cannot be handled as a Deployment: ` before it.
@@ -66,20 +67,17 @@ fn check(shape: &Shape, value: &Value, place: &mut Place) -> Option<String> {
         (Shape::IntOrString, Value::String(_)) => None,
         (Shape::IntOrString, Value::Number(number)) => {
             let fits = whole(number).is_some_and(|number| i32::try_from(number).is_ok());
-            (!fits).then(|| {
-                format!("json: cannot unmarshal number {number} into Go value of type int32")
-            })
+            (!fits).then(|| mismatch(&Shape::Int32(None), &format!("number {number}"), place))
         }
-        (Shape::IntOrString, other) => {
-            Some(format!("json: cannot unmarshal {} into Go value of type int32", kind_of(other)))
-        }
+        (Shape::IntOrString, other) => Some(mismatch(&Shape::Int32(None), json_type(other), place)),
         (Shape::Quantity, value) => Quantity::from_json(value).err().map(str::to_owned),
         (Shape::Time | Shape::MicroTime, Value::String(text)) => moment(shape, text),
-        (Shape::Time | Shape::MicroTime, other) => {
-            Some(format!("json: cannot unmarshal {} into Go value of type string", kind_of(other)))
-        }
+        (Shape::Time | Shape::MicroTime, other) => Some(format!(
+            "json: cannot unmarshal {} into Go value of type string",
+            json_type(other)
+        )),
         (Shape::Bytes, Value::String(text)) => bad_base64(text),
-        (shape, other) => Some(mismatch(shape, kind_of(other), place)),
+        (shape, other) => Some(mismatch(shape, json_type(other), place)),
     }
 }
 
@@ -118,27 +116,24 @@ fn go_name(shape: &Shape) -> String {
     }
 }
 
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
+/// Microseconds must be there, all six digits of them.
 fn moment(shape: &Shape, text: &str) -> Option<String> {
-    if time::parse(text).is_some() {
-        return None;
-    }
-    let layout = match shape {
-        Shape::MicroTime => "2006-01-02T15:04:05.000000Z07:00",
-        _ => "2006-01-02T15:04:05Z07:00",
+    let micros = matches!(shape, Shape::MicroTime);
+    let layout = match micros {
+        true => "2006-01-02T15:04:05.000000Z07:00",
+        false => "2006-01-02T15:04:05Z07:00",
     };
-    let quoted = crate::quote::quoted(text);
-    Some(format!("parsing time {quoted} as \"{layout}\": cannot parse {quoted} as \"2006\""))
+    let fraction = text.get(19..).unwrap_or("");
+    let six = fraction
+        .strip_prefix('.')
+        .is_some_and(|digits| digits.bytes().take_while(u8::is_ascii_digit).count() == 6);
+    let (rest, wanted) = match time::parse(text) {
+        Some(_) if !micros || six => return None,
+        Some(_) => (fraction, ".000000"),
+        None => (text, "2006"),
+    };
+    let (text, rest) = (crate::quote::quoted(text), crate::quote::quoted(rest));
+    Some(format!("parsing time {text} as \"{layout}\": cannot parse {rest} as \"{wanted}\""))
 }
 
 /// Go counts up to the byte it could not use.

@@ -13,10 +13,14 @@ use super::time;
 /// Reads an object as Go would: nulls and empty values that would not be written again go, and
 /// quantities and times get their canonical spelling.
 pub(crate) fn tidy(id: StructId, object: &mut Map<String, Value>) {
-    for field in &types().get(id).fields {
+    let shape = types().get(id);
+    // Custom resource definitions are stored as JSON, everything else as protobuf, which cannot tell
+    // an empty list or map from none.
+    let keeps_empty = shape.name.starts_with("apiextensions/");
+    for field in &shape.fields {
         let Some(value) = object.get_mut(field.name) else { continue };
         tidy_value(&field.shape, value);
-        if vanishes(field, value) {
+        if vanishes(field, value, keeps_empty) {
             object.remove(field.name);
         }
     }
@@ -68,12 +72,18 @@ fn round_resource(value: &mut Value) {
     }
 }
 
-fn vanishes(field: &Field, value: &Value) -> bool {
+/// Whether the field is gone after reading: it may come back in its empty form.
+fn vanishes(field: &Field, value: &Value, keeps_empty: bool) -> bool {
     if value.is_null() {
         return true;
     }
     if field.when_empty == WhenEmpty::Write {
-        return false;
+        return !keeps_empty
+            && match (&field.shape, value) {
+                (Shape::List(_), Value::Array(items)) => items.is_empty(),
+                (Shape::Map(_), Value::Object(map)) => map.is_empty(),
+                _ => false,
+            };
     }
     match (&field.shape, value) {
         (Shape::Pointer(_), _) => false,

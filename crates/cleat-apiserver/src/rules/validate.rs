@@ -69,6 +69,7 @@ pub(crate) fn validate_update(
         }
         ("", "namespaces", Some("status")) => core::namespace_status(all, new),
         ("", "namespaces", Some("finalize")) => core::namespace(all, new),
+        ("", "services", Some("status")) => service::status(all, new),
         (_, plural, Some("status")) => workloads::status(all, plural, new),
         (_, _, Some(_)) => {}
         ("", "pods", None) => pod::update(all, old, new),
@@ -118,7 +119,17 @@ pub(crate) fn validate_update(
             let fixed = ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"];
             all.immutable("", old, new, &fixed);
         }
-        ("storage.k8s.io", "volumeattachments", None) => all.immutable("", old, new, &["spec"]),
+        ("storage.k8s.io", "volumeattachments", None) => {
+            other::volume_attachment_update(all, old, new);
+        }
+        ("storage.k8s.io", "csidrivers", None) => {
+            other::csi_driver(all, new);
+            other::csi_driver_update(all, old, new);
+        }
+        ("networking.k8s.io", "ingressclasses", None) => {
+            all.immutable("spec", old.at("spec"), new.at("spec"), &["controller"]);
+            always(all, ty, new, Some(old));
+        }
         ("node.k8s.io", "runtimeclasses", None) => all.immutable("", old, new, &["handler"]),
         ("discovery.k8s.io", "endpointslices", None) => {
             always(all, ty, new, Some(old));
@@ -150,6 +161,7 @@ fn always(errors: &mut Errors, ty: &ResourceType, object: &Value, old: Option<&V
         ("coordination.k8s.io", "leases") => other::lease(errors, object),
         ("discovery.k8s.io", "endpointslices") => other::endpoint_slice(errors, object),
         ("events.k8s.io", "events") if old.is_none() => other::event(errors, object, false),
+        ("networking.k8s.io", "ingressclasses") => other::ingress_class(errors, object),
         ("networking.k8s.io", "ingresses") => networking::ingress(errors, object),
         ("networking.k8s.io", "networkpolicies") => networking::network_policy(errors, object),
         ("policy", "poddisruptionbudgets") => other::disruption_budget(errors, object),

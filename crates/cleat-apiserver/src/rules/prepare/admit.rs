@@ -21,6 +21,9 @@ pub(super) fn create(ty: &ResourceType, object: &mut Value, env: &Env<'_>) {
         }
         ("", "persistentvolumeclaims") => finalizer(object, "kubernetes.io/pvc-protection"),
         ("", "persistentvolumes") => finalizer(object, "kubernetes.io/pv-protection"),
+        ("storage.k8s.io", "volumeattributesclasses") => {
+            finalizer(object, "kubernetes.io/vac-protection");
+        }
         ("", "nodes") => not_ready(child(object_of(object), "spec")),
         _ => {}
     }

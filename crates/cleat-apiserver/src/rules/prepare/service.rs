@@ -12,10 +12,11 @@ type Object = Map<String, Value>;
 /// Gives a new Service what it did not ask for by number.
 pub(super) fn allocate(object: &mut Value, addresses: &mut dyn Addresses) {
     let spec = child(object_of(object), "spec");
+    same_addresses(spec);
     if spec.text("type") == "ExternalName" {
+        spec.remove("internalTrafficPolicy");
         return;
     }
-    same_addresses(spec);
     let headless = spec.text("clusterIP") == "None";
     let free = headless && spec.map("selector").is_none_or(Map::is_empty);
     fill(spec, "ipFamilyPolicy", if free { "RequireDualStack" } else { "SingleStack" });
@@ -59,6 +60,9 @@ pub(super) fn keep_allocated(old: &Value, new: &mut Value, addresses: &mut dyn A
     }
     if addressed(&was) && !addressed(&is) {
         drop_unchanged(before, spec, &["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"]);
+    }
+    if !addressed(&is) {
+        spec.remove("internalTrafficPolicy");
     }
     if ported(&was) && !ported(&is) {
         objects(spec, "ports").for_each(|port| {

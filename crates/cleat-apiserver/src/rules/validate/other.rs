@@ -1,14 +1,14 @@
 //! The smaller groups: policy, autoscaling, scheduling, coordination, storage, certificates, node,
 //! discovery, and events.
 //!
-//! Left out: metrics and behaviour of autoscalers, signatures inside certificate requests, endpoint
-//! addresses of slices, flow control.
+//! Left out: metrics and behaviour of autoscalers, endpoint addresses of slices, flow control.
 
 use std::collections::BTreeSet;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
-use super::check::Errors;
+use super::check::{Errors, IMMUTABLE, shown_struct};
 use crate::names;
 use crate::rules::read::Read;
 
@@ -53,6 +53,44 @@ pub(super) fn autoscaler(errors: &mut Errors, object: &Value) {
         match spec.at("scaleTargetRef").text(field) {
             "" => errors.required(path, ""),
             text => errors.complaints(&path, text, names::path_segment(text)),
+        }
+    }
+    let version = spec.at("scaleTargetRef").text("apiVersion");
+    match version.matches('/').count() {
+        0 => errors.invalid(
+            "spec.scaleTargetRef.apiVersion",
+            version,
+            "apiVersion must specify API group",
+        ),
+        1 => {}
+        _ => errors.invalid(
+            "spec.scaleTargetRef.apiVersion",
+            version,
+            format!("unexpected GroupVersion string: {version}"),
+        ),
+    }
+    let countable = |metric: &Value| ["Object", "External"].contains(&metric.text("type"));
+    if least == Some(0) && !spec.list("metrics").iter().any(countable) {
+        let why = "must specify at least one Object or External metric to support scaling to zero \
+                   replicas";
+        errors.forbidden("spec.metrics", why);
+    }
+}
+
+pub(super) fn ingress_class(errors: &mut Errors, object: &Value) {
+    const PATH: &str = "spec.controller";
+    let controller = object.at("spec").text("controller");
+    if controller.len() > 250 {
+        errors.too_long(PATH, 250);
+    }
+    match controller.split_once('/') {
+        _ if controller.is_empty() => errors.required(PATH, ""),
+        Some((domain, path)) if !domain.is_empty() && !path.is_empty() => {
+            errors.subdomain(PATH, domain);
+        }
+        _ => {
+            let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
+            errors.invalid(PATH, controller, why);
         }
     }
 }
@@ -125,7 +163,7 @@ pub(super) fn storage_class(errors: &mut Errors, object: &Value) {
 
 pub(super) fn csi_driver(errors: &mut Errors, object: &Value) {
     let spec = object.at("spec");
-    let policies = ["ReadWriteOnceWithFSType", "File", "None"];
+    let policies = ["File", "None", "ReadWriteOnceWithFSType"];
     errors.maybe_one_of("spec.fsGroupPolicy", spec.at("fsGroupPolicy"), &policies);
     for mode in spec.list("volumeLifecycleModes") {
         let modes = ["Persistent", "Ephemeral"];
@@ -133,18 +171,43 @@ pub(super) fn csi_driver(errors: &mut Errors, object: &Value) {
     }
 }
 
+pub(super) fn csi_driver_update(errors: &mut Errors, old: &Value, new: &Value) {
+    let (before, spec) = (old.at("spec"), new.at("spec"));
+    if before.at("attachRequired") != spec.at("attachRequired") {
+        // The name is upstream's.
+        let value = spec.at("attachRequired").clone();
+        errors.invalid("spec.attachedRequired", value, IMMUTABLE);
+    }
+    errors.immutable("spec", before, spec, &["volumeLifecycleModes"]);
+}
+
+pub(super) fn volume_attachment_update(errors: &mut Errors, old: &Value, new: &Value) {
+    let spec = new.at("spec");
+    if old.at("spec") != spec {
+        let source = shown_struct(&[
+            ("PersistentVolumeName", spec.path(&["source", "persistentVolumeName"])),
+            ("InlineVolumeSpec", spec.path(&["source", "inlineVolumeSpec"])),
+        ]);
+        let shown = shown_struct(&[
+            ("Attacher", spec.at("attacher")),
+            ("Source", &source),
+            ("NodeName", spec.at("nodeName")),
+        ]);
+        errors.invalid("spec", shown, IMMUTABLE);
+    }
+}
+
 pub(super) fn volume_attachment(errors: &mut Errors, object: &Value) {
     let spec = object.at("spec");
-    for field in ["attacher", "nodeName"] {
-        if spec.text(field).is_empty() {
-            errors.required(format!("spec.{field}"), "");
-        }
+    if spec.text("attacher").is_empty() {
+        errors.required("spec.attacher", "");
     }
     let source = spec.at("source");
     if !source.has("persistentVolumeName") && !source.has("inlineVolumeSpec") {
         let why = "must specify exactly one of inlineVolumeSpec and persistentVolumeName";
         errors.required("spec.source", why);
     }
+    errors.subdomain("spec.nodeName", spec.text("nodeName"));
 }
 
 pub(super) fn runtime_class(errors: &mut Errors, object: &Value) {
@@ -204,6 +267,9 @@ const USAGES: [&str; 23] = [
 
 pub(super) fn certificate_request(errors: &mut Errors, object: &Value) {
     let spec = object.at("spec");
+    if let Err(why) = signed_request(spec.text("request")) {
+        errors.invalid("spec.request", spec.text("request"), why);
+    }
     let usages = spec.list("usages");
     if usages.is_empty() {
         errors.required("spec.usages", "");
@@ -222,6 +288,19 @@ pub(super) fn certificate_request(errors: &mut Errors, object: &Value) {
         errors.invalid("spec.expirationSeconds", seconds, why);
     }
     conditions(errors, object);
+}
+
+/// Whether the text is a certificate request, signed with the key it is for.
+fn signed_request(text: &str) -> Result<(), String> {
+    use x509_parser::{certification_request::X509CertificationRequest, prelude::FromDer};
+    let bytes = STANDARD.decode(text).unwrap_or_default();
+    let block = x509_parser::pem::parse_x509_pem(&bytes).ok().map(|(_, block)| block);
+    let Some(block) = block.filter(|block| block.label == "CERTIFICATE REQUEST") else {
+        return Err("PEM block type must be CERTIFICATE REQUEST".to_owned());
+    };
+    let (_, request) = X509CertificationRequest::from_der(&block.contents)
+        .map_err(|_| "asn1: structure error: malformed certificate request".to_owned())?;
+    request.verify_signature().map_err(|error| format!("x509: {error}"))
 }
 
 fn signer(errors: &mut Errors, name: &str) {

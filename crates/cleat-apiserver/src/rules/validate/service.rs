@@ -54,7 +54,11 @@ pub(super) fn service(errors: &mut Errors, object: &Value) {
     }
     for (index, address) in spec.list("externalIPs").iter().enumerate() {
         let path = format!("spec.externalIPs[{index}]");
-        net::endpoint(errors, &path, address.as_str().unwrap_or(""));
+        let address = address.as_str().unwrap_or("");
+        match address.parse::<std::net::IpAddr>() {
+            Ok(_) => net::endpoint(errors, &path, address),
+            Err(_) => net::address(errors, &path, address),
+        }
     }
     errors.one_of("spec.type", kind, &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]);
     port_numbers(errors, kind, ports);
@@ -192,5 +196,30 @@ pub(super) fn update(errors: &mut Errors, old: &Value, new: &Value) {
         errors.invalid("spec.clusterIPs[0]", json!(is), "primary clusterIP can not be unset");
     } else if was.first() != is.first() && !was.is_empty() {
         errors.invalid("spec.clusterIPs[0]", json!(is), "may not change once set");
+    }
+}
+
+pub(super) fn status(errors: &mut Errors, object: &Value) {
+    const PATH: &str = "status.loadBalancer.ingress";
+    let points = object.path(&["status", "loadBalancer"]).list("ingress");
+    if object.at("spec").text("type") != "LoadBalancer" && !points.is_empty() {
+        return errors.forbidden(PATH, "may only be used when `spec.type` is 'LoadBalancer'");
+    }
+    for (index, point) in points.iter().enumerate() {
+        let path = format!("{PATH}[{index}]");
+        let (address, name) = (point.text("ip"), point.text("hostname"));
+        if !address.is_empty() {
+            net::address(errors, &format!("{path}.ip"), address);
+        } else if point.has("ipMode") {
+            let why = "may not be specified when `ip` is not set";
+            errors.forbidden(format!("{path}.ipMode"), why);
+        }
+        if !name.is_empty() {
+            let path = format!("{path}.hostname");
+            errors.subdomain(&path, name);
+            if name.parse::<std::net::IpAddr>().is_ok() {
+                errors.invalid(path, name, "must be a DNS name, not an IP address");
+            }
+        }
     }
 }

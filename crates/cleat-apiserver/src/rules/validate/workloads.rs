@@ -241,7 +241,7 @@ fn selected(
     let labels = spec.path(&["template", "metadata", "labels"]);
     match picks(selector, labels) {
         None => return errors.invalid("spec.selector", selector.clone(), unreadable),
-        Some(false) if !selector.is_null() && !empty(selector) => {
+        Some(false) if selector.is_null() || !empty(selector) => {
             errors.invalid("spec.template.metadata.labels", shown_map(labels), MISMATCH);
         }
         Some(_) => {}
