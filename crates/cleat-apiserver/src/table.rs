@@ -32,6 +32,8 @@ pub use age::human_duration;
 #[derive(Debug)]
 pub struct Printer {
     columns: Columns,
+    /// A row's conditions, for the one kind that has any.
+    conditions: Option<fn(&Row<'_>) -> Option<Value>>,
 }
 
 #[derive(Debug)]
@@ -64,7 +66,8 @@ impl Printer {
                 Columns::Custom(custom::columns(declared.unwrap_or_default()))
             }
         };
-        Self { columns }
+        let is_pods = resource.group.is_empty() && &*resource.plural == "pods";
+        Self { columns, conditions: is_pods.then_some(pods::conditions) }
     }
 
     /// `list` is the metadata of the list, or that of the one object: what it says of version and
@@ -115,10 +118,7 @@ impl Printer {
         };
         let mut fields = Map::new();
         fields.insert("cells".to_owned(), Value::Array(cells));
-        if let Columns::Builtin(columns) = &self.columns
-            && std::ptr::eq(*columns, pods::PODS)
-            && let Some(conditions) = pods::conditions(&row)
-        {
+        if let Some(conditions) = self.conditions.and_then(|conditions| conditions(&row)) {
             fields.insert("conditions".to_owned(), conditions);
         }
         fields.insert("object".to_owned(), shown);

@@ -46,7 +46,7 @@ const KNOWN: &[Fields] = &[
             ("spec.serviceAccountName", &["spec.serviceAccountName"], ""),
             ("spec.hostNetwork", &["spec.hostNetwork"], "false"),
             ("status.phase", &["status.phase"], ""),
-            ("status.podIP", &["status.podIPs.ip", "status.podIP"], ""),
+            ("status.podIP", &["status.podIP", "status.podIPs.ip"], ""),
             // Allowed, but no pod has ever had it.
             ("status.podIPs", &[], ""),
             ("status.nominatedNodeName", &["status.nominatedNodeName"], ""),

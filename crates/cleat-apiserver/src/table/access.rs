@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Tables;
 use super::age::human_duration;
-use super::cell::{Cell, Column, Row, age, at, integer, name, text, text_at, wide};
+use super::cell::{Cell, Column, Row, age, at, integer, name, number_at, text, text_at, wide};
 use crate::selector::LabelSelector;
 
 pub(super) const RBAC: Tables = &[("rolebindings", BINDINGS), ("clusterrolebindings", BINDINGS)];
@@ -207,13 +207,16 @@ fn dangling(row: &Row<'_>) -> Value {
 }
 
 fn limited(row: &Row<'_>, field: &str) -> Value {
-    number_or_none(row, &format!("spec.limited.{field}"))
+    number_in(row.at("spec.limited"), field)
 }
 
 fn queuing(row: &Row<'_>, field: &str) -> Value {
-    number_or_none(row, &format!("spec.limited.limitResponse.queuing.{field}"))
+    number_in(row.at("spec.limited.limitResponse.queuing"), field)
 }
 
-fn number_or_none(row: &Row<'_>, path: &str) -> Value {
-    row.at(path).cloned().unwrap_or_else(|| Value::from("<none>"))
+fn number_in(settings: Option<&Value>, field: &str) -> Value {
+    match settings {
+        None => Value::from("<none>"),
+        Some(settings) => Value::from(number_at(settings, field)),
+    }
 }

@@ -89,8 +89,7 @@ impl Column {
             Cell::Count(paths) => format!("Number of entries in {}.", paths.join(" and ")),
             Cell::Made(_, description) => description.to_owned(),
         };
-        let format =
-            if matches!(self.cell, Cell::Name) || self.name == "Name" { "name" } else { "" };
+        let format = if matches!(self.name, "Name" | "Attacher") { "name" } else { "" };
         header(self.name, self.kind, format, &description, i32::from(self.wide))
     }
 

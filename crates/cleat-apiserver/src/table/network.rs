@@ -6,6 +6,7 @@ use super::Tables;
 use super::cell::{
     Cell, Row, age, at, first_few, int_or_string, list_at, name, number_at, text, text_at, wide,
 };
+use crate::status::GroupResource;
 
 pub(super) const CORE: Tables = &[
     (
@@ -192,14 +193,16 @@ fn parameters(row: &Row<'_>) -> Value {
 
 fn parent(row: &Row<'_>) -> Value {
     let Some(reference) = row.at("spec.parentRef") else { return Value::from("<none>") };
-    let mut text = text_at(reference, "resource").to_lowercase();
-    for (separator, field) in [(".", "group"), ("/", "namespace")] {
-        match text_at(reference, field) {
-            "" => {}
-            part => text = format!("{text}{separator}{part}"),
-        }
-    }
-    Value::from(format!("{text}/{}", text_at(reference, "name")))
+    let what = GroupResource {
+        group: text_at(reference, "group"),
+        resource: text_at(reference, "resource"),
+    };
+    let what = what.to_string().to_lowercase();
+    let name = text_at(reference, "name");
+    Value::from(match text_at(reference, "namespace") {
+        "" => format!("{what}/{name}"),
+        namespace => format!("{what}/{namespace}/{name}"),
+    })
 }
 
 fn slice_ports(row: &Row<'_>) -> Value {

@@ -31,8 +31,10 @@ pub(super) fn conditions(row: &Row<'_>) -> Option<Value> {
 
 fn ip(row: &Row<'_>) -> Value {
     let first = row.list("status.podIPs").first().map(|ip| text_at(ip, "ip")).unwrap_or_default();
-    let ip = if first.is_empty() { row.text("status.podIP") } else { first };
-    Value::from(if ip.is_empty() { "<none>" } else { ip })
+    Value::from(match row.text_or("status.podIP", first) {
+        "" => "<none>",
+        ip => ip,
+    })
 }
 
 fn gates(row: &Row<'_>) -> Value {

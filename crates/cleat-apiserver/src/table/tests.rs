@@ -1,3 +1,6 @@
+//! Beyond these, cells were compared with upstream's printers over its whole test data, pruned at
+//! random, and over random pods, when they were written.
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
