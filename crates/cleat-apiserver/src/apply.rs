@@ -28,18 +28,16 @@ use self::fields::FieldSet;
 use self::managers::{Entry, Identity, Managers, Operation};
 use self::shape::Shape;
 use self::typed::Comparison;
-use crate::quote;
+
 use crate::schema::Schema;
 use crate::status::Status;
 
-/// The longest name of a manager.
-const LONGEST_NAME: usize = 128;
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// Who writes, through what, and when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Manager<'a> {
-    /// From `fieldManager`, or else [`name_from_user_agent`].
+    /// From `fieldManager`, or else the user agent.
     pub(crate) name: &'a str,
     /// Empty for the object itself.
     pub(crate) subresource: &'a str,
@@ -129,20 +127,6 @@ pub(crate) fn server_side_apply(
     let mut merged = merge.run(managers, force, excuse)?;
     last_applied::renew(&mut merged, config, manager);
     Ok(merged)
-}
-
-/// The name of a manager that did not give one: what stands before the first slash of its user
-/// agent.
-pub(crate) fn name_from_user_agent(user_agent: &str) -> String {
-    let mut name = String::new();
-    let product = user_agent.split('/').next().unwrap_or_default();
-    for c in product.chars().filter(|c| quote::is_printable(*c)) {
-        if name.len() + c.len_utf8() > LONGEST_NAME {
-            break;
-        }
-        name.push(c);
-    }
-    name
 }
 
 /// Takes back new times in managedFields if nothing else changed, so that writing the same again

@@ -5,6 +5,7 @@
 
 mod delete;
 mod list;
+mod shown;
 #[cfg(test)]
 mod tests;
 mod token;

@@ -15,6 +15,7 @@ mod prepare;
 pub(crate) mod pretend;
 pub(crate) mod quantity;
 pub(crate) mod read;
+mod removal;
 pub(crate) mod scale;
 mod strategy;
 pub(crate) mod time;
@@ -24,6 +25,7 @@ mod warnings;
 pub(crate) use decode::unreadable;
 pub(crate) use defaults::default;
 pub(crate) use prepare::{Addresses, Env, Requester, prepare_create, prepare_update};
+pub(crate) use removal::{GarbagePolicy, garbage_policy, returns_deleted};
 pub(crate) use strategy::{
     NameRule, create_on_update, name_rule, reset_fields, unconditional_update,
 };

@@ -33,6 +33,8 @@ pub struct Details {
     pub retry_after_seconds: u32,
     /// Written as `{}` when empty, for the refusals upstream gives details without content.
     pub always: bool,
+    /// Goes into the list metadata: how an expired list may be carried on.
+    pub continue_token: String,
 }
 
 /// One machine-readable reason inside [`Details`].
@@ -208,7 +210,11 @@ impl Status {
         let mut body = Map::new();
         body.insert("kind".into(), "Status".into());
         body.insert("apiVersion".into(), "v1".into());
-        body.insert("metadata".into(), json!({}));
+        let meta = match &*self.details.continue_token {
+            "" => json!({}),
+            token => json!({ "continue": token }),
+        };
+        body.insert("metadata".into(), meta);
         let success = (200..300).contains(&self.code);
         body.insert("status".into(), if success { "Success" } else { "Failure" }.into());
         if !self.message.is_empty() {

@@ -5,3 +5,6 @@
 pub mod conformance;
 pub mod kubernetes;
 pub mod server;
+pub mod world;
+
+pub use world::World;

@@ -1,1 +1,38 @@
-fn main() {}
+//! The one binary. This file only chooses the verb; each verb has a file of its own.
+
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+/// A fleet manager for Kubernetes clusters that knows how to let go.
+#[derive(Parser)]
+#[command(name = "cleat", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run a hub and clusters on this machine, in one process.
+    Up(up::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let filter = EnvFilter::try_from_env("CLEAT_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let done = match cli.verb {
+        Verb::Up(args) => up::run(args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cleat: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -208,6 +208,7 @@ fn details(given: &Value) -> Details {
         causes: given.list("causes").iter().map(cause).collect(),
         retry_after_seconds: retry.unwrap_or_default(),
         always: given.is_object(),
+        continue_token: String::new(),
     }
 }
 

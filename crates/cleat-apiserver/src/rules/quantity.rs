@@ -95,11 +95,6 @@ impl Quantity {
         let form = if self.is_zero() { other.form } else { self.form };
         Self { nanos: (self.nanos + other.nanos).clamp(-LIMIT, LIMIT), form }
     }
-
-    /// The amount in whole units, rounded up.
-    pub(crate) fn units(self) -> i64 {
-        i64::try_from(round_up(self.nanos, NANO)).unwrap_or(i64::MAX)
-    }
 }
 
 impl PartialEq for Quantity {
@@ -326,7 +321,6 @@ mod tests {
         assert!(of("999m") < of("1"));
         assert_eq!(of("1Ki"), of("1024"));
         assert_eq!(of("1500u").rounded_up_to_milli().to_string(), "2m");
-        assert_eq!(of("1500m").units(), 2);
     }
 
     proptest! {

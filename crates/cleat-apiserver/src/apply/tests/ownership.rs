@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::{TIME, Thing, whole};
-use crate::apply::{keep_times_if_unchanged, name_from_user_agent};
+use crate::apply::keep_times_if_unchanged;
 
 #[test]
 fn create_through_apply() {
@@ -426,17 +426,4 @@ fn without_a_schema_maps_merge_and_lists_do_not() {
     assert_eq!(thing.spec(), &json!({"m": {"x": 1, "y": 2}, "l": [1]}));
     assert_eq!(thing.conflicts("b", json!({"l": [2]})), [".spec.l"]);
     assert_eq!(thing.managed("a"), json!({".": {}, "f:l": {}, "f:m": {".": {}, "f:x": {}}}));
-}
-
-#[test]
-fn names_come_from_user_agents() {
-    for (agent, name) in [
-        ("kubectl/v1.36.4 (linux/amd64) kubernetes/abc", "kubectl"),
-        ("curl", "curl"),
-        ("", ""),
-        ("a\u{7}b\nc/1", "abc"),
-        (&"é".repeat(100), &"é".repeat(64)),
-    ] {
-        assert_eq!(name_from_user_agent(agent), name);
-    }
 }

@@ -1,0 +1,303 @@
+//! Objects as they lie in the store, and nothing about who may touch them.
+//!
+//! An object is kept as JSON without `apiVersion` and `kind`: those follow from where it lies and
+//! from the version a client asks for, so answering in any version is a matter of putting a few
+//! bytes in front ([`Envelope`]), for one object or for ten thousand.
+
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use cleat_store::{Entry, Expected, Range, Revision, Store, WriteError};
+use serde_json::Value;
+
+use crate::housekeeping::Housekeeper;
+use crate::object;
+use crate::resource::ResourceType;
+use crate::rules::{autoscaler, events};
+use crate::status::Status;
+
+/// An object and the revision it was read or written at.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub(crate) value: Value,
+    pub(crate) revision: Revision,
+}
+
+/// Why a write did not happen.
+#[derive(Debug)]
+pub(crate) enum NotWritten {
+    /// Somebody else wrote in between; look again.
+    Raced,
+    Failed(Status),
+}
+
+/// The store, seen as objects. Every write to it passes through here.
+pub(crate) struct Objects {
+    store: Store,
+    housekeeper: Arc<Housekeeper>,
+}
+
+impl Objects {
+    pub(crate) fn new(store: Store, housekeeper: Arc<Housekeeper>) -> Self {
+        Self { store, housekeeper }
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Bytes that cannot be read are an error, not an absence.
+    pub(crate) fn get(
+        &self,
+        ty: &ResourceType,
+        version: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Stored>, Status> {
+        let Some(entry) = self.entry(ty, namespace, name) else { return Ok(None) };
+        let value =
+            Envelope::of(ty, version).open(&entry.value).ok_or_else(|| damaged(ty, name))?;
+        Ok(Some(Stored { value, revision: entry.modified }))
+    }
+
+    pub(crate) fn entry(&self, ty: &ResourceType, namespace: &str, name: &str) -> Option<Entry> {
+        self.store.get(&bucket(ty), &key(namespace, name))
+    }
+
+    /// Every object of a type, or of one namespace of it.
+    pub(crate) fn all(
+        &self,
+        ty: &ResourceType,
+        version: &str,
+        namespace: &str,
+    ) -> Result<Vec<Value>, Status> {
+        let envelope = Envelope::of(ty, version);
+        let (bucket, prefix) = (bucket(ty), prefix(namespace));
+        let range = Range { bucket: &bucket, prefix: &prefix, ..Range::default() };
+        let page = self.store.list(range).map_err(Status::internal)?;
+        let open = |(key, entry): &(Arc<str>, Entry)| {
+            envelope.open(&entry.value).ok_or_else(|| damaged(ty, key))
+        };
+        page.entries.iter().map(open).collect()
+    }
+
+    pub(crate) fn create(
+        &self,
+        ty: &Arc<ResourceType>,
+        version: &str,
+        value: Value,
+    ) -> impl Future<Output = Result<Stored, NotWritten>> {
+        self.put(ty, version, value, None, Expected::Absent)
+    }
+
+    /// Replaces what was read at `old`'s revision.
+    pub(crate) fn replace(
+        &self,
+        ty: &Arc<ResourceType>,
+        version: &str,
+        value: Value,
+        old: &Stored,
+    ) -> impl Future<Output = Result<Stored, NotWritten>> {
+        self.put(ty, version, value, Some(&old.value), Expected::Revision(old.revision))
+    }
+
+    async fn put(
+        &self,
+        ty: &Arc<ResourceType>,
+        version: &str,
+        mut value: Value,
+        old: Option<&Value>,
+        expected: Expected,
+    ) -> Result<Stored, NotWritten> {
+        let (bucket, key) = (bucket(ty), key(object::namespace(&value), object::name(&value)));
+        let envelope = Envelope::of(ty, version);
+        let written = self
+            .store
+            .put(&bucket, &key, expected, |revision| {
+                set_revision(&mut value, revision);
+                envelope.seal(&value)
+            })
+            .await;
+        let entry = written.map_err(NotWritten::from)?;
+        self.housekeeper.written(ty, old, &value);
+        Ok(Stored { value, revision: entry.modified })
+    }
+
+    /// Removes the object; watchers are shown `last` as its final state.
+    pub(crate) async fn remove(
+        &self,
+        ty: &Arc<ResourceType>,
+        version: &str,
+        mut last: Value,
+        revision: Revision,
+    ) -> Result<Stored, NotWritten> {
+        let (bucket, key) = (bucket(ty), key(object::namespace(&last), object::name(&last)));
+        let envelope = Envelope::of(ty, version);
+        let expected = Expected::Revision(revision);
+        let removed = self
+            .store
+            .delete(&bucket, &key, expected, |revision| {
+                set_revision(&mut last, revision);
+                envelope.seal(&last)
+            })
+            .await;
+        let entry = removed.map_err(NotWritten::from)?;
+        self.housekeeper.removed(ty, &last);
+        Ok(Stored { value: last, revision: entry.modified })
+    }
+}
+
+impl From<WriteError> for NotWritten {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Conflict { .. } => Self::Raced,
+            other => Self::Failed(Status::internal(other)),
+        }
+    }
+}
+
+fn damaged(ty: &ResourceType, name: &str) -> Status {
+    Status::internal(format!("the stored form of {} \"{name}\" is damaged", ty.group_resource()))
+}
+
+fn set_revision(object: &mut Value, revision: Revision) {
+    object::metadata_mut(object).insert("resourceVersion".into(), revision.to_string().into());
+}
+
+/// Where objects of a type lie. Both event kinds are views of one stored object.
+pub(crate) fn bucket(ty: &ResourceType) -> String {
+    match &*ty.group {
+        "events.k8s.io" => "/events".to_owned(),
+        group => format!("{group}/{}", ty.plural),
+    }
+}
+
+pub(crate) fn key(namespace: &str, name: &str) -> String {
+    match namespace {
+        "" => name.to_owned(),
+        namespace => format!("{namespace}/{name}"),
+    }
+}
+
+/// The keys of one namespace, or all of them.
+pub(crate) fn prefix(namespace: &str) -> String {
+    match namespace {
+        "" => String::new(),
+        namespace => format!("{namespace}/"),
+    }
+}
+
+/// What stands between stored bytes and an object in a client's version.
+pub(crate) struct Envelope {
+    opening: Vec<u8>,
+    api_version: String,
+    kind: Box<str>,
+    conversion: Conversion,
+}
+
+/// How the stored form differs from the one asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Conversion {
+    /// Only in `apiVersion` and `kind`.
+    None,
+    /// `events.k8s.io` events are core events, seen differently.
+    Event,
+    /// The first version of autoscalers knows fewer metrics.
+    AutoscalerV1,
+}
+
+impl Conversion {
+    fn of(ty: &ResourceType, version: &str) -> Self {
+        match (&*ty.group, &*ty.plural, version) {
+            ("events.k8s.io", "events", _) => Self::Event,
+            ("autoscaling", "horizontalpodautoscalers", "v1") => Self::AutoscalerV1,
+            _ => Self::None,
+        }
+    }
+
+    fn show(self, stored: Value) -> Value {
+        match self {
+            Self::None => stored,
+            Self::Event => events::from_core(&stored),
+            Self::AutoscalerV1 => autoscaler::to_v1(&stored),
+        }
+    }
+
+    fn keep(self, object: &Value) -> Option<Value> {
+        match self {
+            Self::None => None,
+            Self::Event => Some(events::to_core(object)),
+            Self::AutoscalerV1 => Some(autoscaler::from_v1(object)),
+        }
+    }
+}
+
+impl Envelope {
+    pub(crate) fn of(ty: &ResourceType, version: &str) -> Self {
+        let api_version = ty.api_version(version);
+        let opening = format!(r#"{{"kind":"{}","apiVersion":"{api_version}","#, ty.kind);
+        Self {
+            opening: opening.into_bytes(),
+            api_version,
+            kind: ty.kind.clone(),
+            conversion: Conversion::of(ty, version),
+        }
+    }
+
+    /// The whole object as bytes, without parsing where the stored form allows it.
+    pub(crate) fn raw(&self, stored: &Bytes) -> Bytes {
+        let mut out = BytesMut::with_capacity(self.opening.len() + stored.len());
+        self.write(stored, &mut out);
+        out.freeze()
+    }
+
+    /// Appends the whole object to `out`.
+    pub(crate) fn write(&self, stored: &Bytes, out: &mut BytesMut) {
+        if self.conversion != Conversion::None {
+            let object = self.open(stored).unwrap_or_default();
+            out.put_slice(object.to_string().as_bytes());
+            return;
+        }
+        out.put_slice(&self.opening);
+        out.put_slice(stored.get(1..).unwrap_or_default());
+    }
+
+    /// Appends the object as an item of a list: built-in lists leave out what the list says.
+    pub(crate) fn write_item(&self, stored: &Bytes, builtin: bool, out: &mut BytesMut) {
+        if builtin && self.conversion == Conversion::None {
+            out.put_slice(stored);
+        } else {
+            self.write(stored, out);
+        }
+    }
+
+    /// Parses a stored object. `None` means the bytes are damaged.
+    pub(crate) fn open(&self, stored: &[u8]) -> Option<Value> {
+        let value: Value = serde_json::from_slice(stored).ok()?;
+        let mut value = self.conversion.show(value);
+        let map = value.as_object_mut()?;
+        map.insert("apiVersion".into(), self.api_version.clone().into());
+        map.insert("kind".into(), (*self.kind).into());
+        Some(value)
+    }
+
+    fn seal(&self, value: &Value) -> Bytes {
+        let converted = self.conversion.keep(value);
+        let Some(map) = converted.as_ref().unwrap_or(value).as_object() else {
+            return Bytes::new();
+        };
+        // Writing JSON into memory cannot fail. The store keeps what it is given, spare room and
+        // all, so there is none.
+        Bytes::from(serde_json::to_vec(&Content(map)).unwrap_or_default().into_boxed_slice())
+    }
+}
+
+/// An object's fields but for the two that its place says.
+struct Content<'a>(&'a serde_json::Map<String, Value>);
+
+impl serde::Serialize for Content<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = self.0.iter().filter(|(key, _)| *key != "apiVersion" && *key != "kind");
+        serializer.collect_map(fields)
+    }
+}

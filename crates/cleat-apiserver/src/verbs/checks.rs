@@ -1,0 +1,171 @@
+//! Preparing and validating objects before they are stored, whatever their kind.
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{Call, delete};
+use crate::admission;
+use crate::admit::condition_error;
+use crate::crd;
+use crate::metadata::{self, NameRule};
+use crate::object;
+use crate::resource::Origin;
+use crate::rules::{self, Env, Requester};
+use crate::schema::{Schema, cel, validate};
+use crate::status::{FieldError, Status};
+
+impl Call<'_> {
+    /// What a new object is given, and what it may not bring.
+    pub(crate) fn prepare_create(&self, new: &mut Value) {
+        self.with_env(new, |new, env| rules::prepare_create(&self.ty, &self.version, new, env));
+        if self.is_definition() {
+            crd::prepare_create(new);
+        }
+    }
+
+    /// Puts back what this path may not change.
+    pub(crate) fn prepare_update(&self, new: &mut Value, old: &Value) {
+        let subresource = self.subresource_name();
+        self.with_env(new, |new, env| {
+            rules::prepare_update(&self.ty, &self.version, subresource, old, new, env);
+        });
+        if self.is_definition() {
+            crd::prepare_update(new, old, subresource);
+        }
+    }
+
+    fn with_env(&self, new: &mut Value, prepare: impl FnOnce(&mut Value, &mut Env<'_>)) {
+        let mut draw = self.server.draw_addresses();
+        let account = match (&*self.ty.group, &*self.ty.plural) {
+            ("", "pods") => self.service_account(new),
+            _ => None,
+        };
+        let suffix = Uuid::new_v4().simple().to_string();
+        let mut env = Env {
+            now: self.server.clock.now(),
+            user: Requester {
+                name: &self.user.name,
+                uid: &self.user.uid,
+                groups: &self.user.groups,
+                extra: &self.user.extra,
+            },
+            addresses: &mut draw,
+            service_account: account.as_ref(),
+            suffix: suffix.get(..5).unwrap_or_default(),
+        };
+        prepare(new, &mut env);
+    }
+
+    fn service_account(&self, pod: &Value) -> Option<Value> {
+        let name = object::at(pod, "/spec/serviceAccountName").filter(|name| !name.is_empty());
+        let types = self.server.types();
+        let ty = types.get("", "serviceaccounts")?;
+        let found = self.objects().get(ty, "v1", &self.namespace, name.unwrap_or("default"));
+        found.ok().flatten().map(|stored| stored.value)
+    }
+
+    pub(crate) fn subresource_name(&self) -> Option<&str> {
+        (!self.subresource.is_empty()).then_some(&*self.subresource)
+    }
+
+    fn is_definition(&self) -> bool {
+        delete::is_definition(&self.ty)
+    }
+
+    /// Nothing is created of a kind that is on its way out.
+    pub(crate) fn check_kind_stays(&self) -> Result<(), Status> {
+        let Origin::Custom { name, .. } = &self.ty.origin else { return Ok(()) };
+        let types = self.server.types();
+        let definitions = types.get("apiextensions.k8s.io", "customresourcedefinitions");
+        let Some(definitions) = definitions else { return Ok(()) };
+        let definition = self.objects().get(definitions, "v1", "", name)?;
+        let leaving =
+            definition.is_none_or(|found| object::deletion_timestamp(&found.value).is_some());
+        if leaving {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(Status::forbidden(self.gr(), &self.name, why));
+        }
+        Ok(())
+    }
+
+    fn name_rule(&self) -> NameRule {
+        use rules::NameRule as Rule;
+        match rules::name_rule(&self.ty) {
+            Rule::Subdomain => NameRule::Subdomain,
+            Rule::Label => NameRule::Label,
+            Rule::PathSegment | Rule::Any => NameRule::PathSegment,
+        }
+    }
+
+    /// Everything that is wrong with a new object.
+    pub(crate) fn validate_create(&self, new: &Value) -> Result<(), Status> {
+        let mut errors = metadata::validate(new, self.ty.namespaced, self.name_rule());
+        match (&self.ty.origin, self.schema()) {
+            (Origin::Custom { .. }, Some(schema)) => {
+                errors.extend(validate::validate(new, schema));
+                errors.extend(rule_errors(&errors, new, None, schema));
+            }
+            (Origin::Custom { .. }, None) => {}
+            (Origin::Builtin, _) => errors.extend(rules::validate_create(&self.ty, new)),
+        }
+        errors.extend(self.special_errors(new, None));
+        self.refuse(&errors, new)
+    }
+
+    /// Everything that is wrong with a changed object, or with the change.
+    pub(crate) fn validate_update(&self, new: &Value, old: &Value) -> Result<(), Status> {
+        let mut errors = metadata::validate_common_update(new, old, self.ty.namespaced);
+        let subresource = self.subresource_name();
+        match (&self.ty.origin, self.schema()) {
+            (Origin::Custom { .. }, Some(schema)) => {
+                errors.extend(match subresource {
+                    Some("status") => validate::validate_status_update(new, old, schema),
+                    _ => validate::validate_update(new, old, schema),
+                });
+                errors.extend(rule_errors(&errors, new, Some(old), schema));
+            }
+            (Origin::Custom { .. }, None) => {}
+            (Origin::Builtin, _) => {
+                errors.extend(rules::validate_update(&self.ty, subresource, old, new));
+            }
+        }
+        errors.extend(self.special_errors(new, Some(old)));
+        self.refuse(&errors, new)
+    }
+
+    /// Kinds whose meaning lies outside the general rules.
+    fn special_errors(&self, new: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        match (&*self.ty.group, &*self.ty.plural, old) {
+            _ if self.is_definition() => match old {
+                None => crd::validate_create(new),
+                Some(old) => crd::validate_update(new, old),
+            },
+            ("admissionregistration.k8s.io", "validatingwebhookconfigurations", _) => match old {
+                None => admission::validate_configuration(new, &condition_error),
+                Some(old) => admission::validate_configuration_update(new, old, &condition_error),
+            },
+            _ => Vec::new(),
+        }
+    }
+
+    fn refuse(&self, errors: &[FieldError], new: &Value) -> Result<(), Status> {
+        if errors.is_empty() {
+            return Ok(());
+        }
+        Err(Status::invalid(&self.ty.group, &self.ty.kind, object::name(new), errors))
+    }
+}
+
+/// What the rules of a schema say, unless the object is too wrong for them to be asked.
+fn rule_errors(
+    found: &[FieldError],
+    new: &Value,
+    old: Option<&Value>,
+    schema: Schema<'_>,
+) -> Vec<FieldError> {
+    match cel::blocked_by(found) {
+        Some(blocked) if cel::has_rules(schema, 0) => vec![blocked],
+        Some(_) => Vec::new(),
+        None => cel::validate(new, old, schema),
+    }
+}

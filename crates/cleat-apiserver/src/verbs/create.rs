@@ -1,0 +1,160 @@
+//! Create: from a decoded body to a stored object.
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{Call, RETRIES};
+use crate::apply;
+use crate::object;
+use crate::objects::NotWritten;
+use crate::query::WriteOptions;
+use crate::rules;
+use crate::status::Status;
+
+/// Stores a new object and answers with it as stored (or as it would be, on a dry run).
+///
+/// A generated name that is taken is tried again with another suffix.
+pub(crate) async fn create(
+    call: &mut Call<'_>,
+    mut new: Value,
+    options: &WriteOptions,
+) -> Result<Value, Status> {
+    settle_namespace(call, &mut new)?;
+    wipe_system_fields(&mut new);
+    let generated = object::name(&new).is_empty() && !generate_name(&new).is_empty();
+    call.track(None, &mut new, &options.field_manager);
+    let template = new;
+    for _ in 0..RETRIES {
+        let mut new = template.clone();
+        if generated {
+            let name = random_name(generate_name(&new));
+            object::metadata_mut(&mut new).insert("name".into(), name.into());
+        }
+        object::name(&new).clone_into(&mut call.name);
+        match store(call, new, options).await {
+            Ok(stored) => return Ok(stored),
+            Err(NotWritten::Raced) if generated => {}
+            Err(NotWritten::Raced) => return Err(Status::already_exists(call.gr(), &call.name)),
+            Err(NotWritten::Failed(status)) => return Err(status),
+        }
+    }
+    Err(Status::already_exists(call.gr(), &call.name))
+}
+
+/// One try under one name. [`NotWritten::Raced`] means the name is taken.
+pub(crate) async fn store(
+    call: &mut Call<'_>,
+    mut new: Value,
+    options: &WriteOptions,
+) -> Result<Value, NotWritten> {
+    let creating = call.name.clone();
+    call.check_namespace(&creating).map_err(NotWritten::Failed)?;
+    call.check_kind_stays().map_err(NotWritten::Failed)?;
+    fill_system_fields(call, &mut new);
+    call.prepare_create(&mut new);
+    call.validate_create(&new).map_err(NotWritten::Failed)?;
+    call.warnings.extend(rules::warnings(&call.ty, &new));
+    call.server.refuse_escalation(call, &new, None).map_err(NotWritten::Failed)?;
+    let admitted =
+        call.admit_write(&new, None, options.to_json("CreateOptions"), options.dry_run).await;
+    admitted.map_err(NotWritten::Failed)?;
+    if call.objects().entry(&call.ty, &call.namespace, &call.name).is_some() {
+        return Err(NotWritten::Raced);
+    }
+    if options.dry_run {
+        return Ok(new);
+    }
+    let stored = call.objects().create(&call.ty, &call.version, new).await?;
+    Ok(stored.value)
+}
+
+/// The body may leave the namespace out, but not contradict the path.
+pub(crate) fn settle_namespace(call: &Call<'_>, new: &mut Value) -> Result<(), Status> {
+    let given = object::namespace(new);
+    let expected = if call.ty.namespaced { &*call.namespace } else { "" };
+    if given.is_empty() {
+        if !expected.is_empty() {
+            object::metadata_mut(new).insert("namespace".into(), expected.into());
+        }
+        return Ok(());
+    }
+    if given == expected {
+        return Ok(());
+    }
+    Err(Status::bad_request(
+        "the namespace of the provided object does not match the namespace sent on the request",
+    ))
+}
+
+/// What only the server may set.
+fn wipe_system_fields(new: &mut Value) {
+    let meta = object::metadata_mut(new);
+    for field in [
+        "creationTimestamp",
+        "uid",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "generation",
+    ] {
+        meta.remove(field);
+    }
+}
+
+fn fill_system_fields(call: &Call<'_>, new: &mut Value) {
+    let now = call.server.clock.now_text();
+    let meta = object::metadata_mut(new);
+    meta.remove("resourceVersion");
+    meta.insert("creationTimestamp".into(), now.into());
+    meta.insert("uid".into(), Uuid::new_v4().to_string().into());
+}
+
+fn generate_name(object: &Value) -> &str {
+    object::at(object, "/metadata/generateName").unwrap_or_default()
+}
+
+/// A base of at most 58 characters and five that avoid vowels, so that no words come out.
+fn random_name(base: &str) -> String {
+    const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+    let mut name: String = base.chars().take(58).collect();
+    let mut dice = Uuid::new_v4().as_u128();
+    for _ in 0..5 {
+        let letter = LETTERS.get((dice % 27) as usize).copied().unwrap_or(b'x');
+        name.push(char::from(letter));
+        dice /= 27;
+    }
+    name
+}
+
+impl Call<'_> {
+    /// Notes in `managedFields` who set what.
+    pub(crate) fn track(&self, live: Option<&Value>, new: &mut Value, manager: &str) {
+        let name = self.manager(manager);
+        self.as_manager(&name, |target, manager| apply::track_update(live, new, target, manager));
+    }
+
+    /// What server-side apply and the tracking of fields need to know about this call.
+    pub(crate) fn as_manager<R>(
+        &self,
+        name: &str,
+        then: impl FnOnce(&apply::Target<'_>, &apply::Manager<'_>) -> R,
+    ) -> R {
+        let ty = &self.ty;
+        let api_versions: Vec<String> =
+            ty.versions.iter().map(|version| ty.api_version(&version.name)).collect();
+        let api_versions: Vec<&str> = api_versions.iter().map(String::as_str).collect();
+        let target = apply::Target {
+            kind: &ty.kind,
+            schema: self.schema(),
+            reset: rules::reset_fields(ty, &self.version, self.subresource_name()),
+            api_versions: &api_versions,
+        };
+        let manager = apply::Manager {
+            name,
+            subresource: &self.subresource,
+            api_version: &self.api_version(),
+            time: &self.server.clock.now_text(),
+        };
+        then(&target, &manager)
+    }
+}

@@ -1,0 +1,210 @@
+//! From the bytes of a body to an object the verbs can trust to have the right shape.
+//!
+//! Decoding, unknown fields, defaults. What an object means is checked later, where it is stored.
+
+use serde_json::Value;
+
+use super::Call;
+use crate::gojson;
+use crate::negotiate::BodyFormat;
+use crate::object;
+use crate::protobuf::{self, DefaultKind};
+use crate::query::{DeleteOptions, FieldValidation, Query};
+use crate::resource::Origin;
+use crate::rules;
+use crate::schema::{coerce, decode, default, strict};
+use crate::status::Status;
+
+/// Reads an object of the call's own kind.
+pub(crate) fn read(
+    call: &mut Call<'_>,
+    media: BodyFormat,
+    body: &[u8],
+    validation: FieldValidation,
+) -> Result<Value, Status> {
+    let default = DefaultKind { api_version: &call.api_version(), kind: &call.ty.kind };
+    let (value, json) = parse(media, body, default)?;
+    check_kind(call, &value)?;
+    shape(call, value, json.as_deref().unwrap_or(body), media, validation)
+}
+
+/// Any object, of whatever kind. For YAML also its JSON, which strictness is judged by.
+pub(crate) fn parse(
+    media: BodyFormat,
+    body: &[u8],
+    default: DefaultKind<'_>,
+) -> Result<(Value, Option<Vec<u8>>), Status> {
+    let kind = default.kind;
+    let unreadable = |why: String| {
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): {why}"
+        ))
+    };
+    match media {
+        BodyFormat::Protobuf => match protobuf::decode(body, default) {
+            Ok(value) => Ok((value, None)),
+            Err(error) => Err(match &error.kind {
+                Some((api_version, kind)) => {
+                    let version = api_version.rsplit('/').next().unwrap_or_default();
+                    decode::refusal(kind, version, &error.message)
+                }
+                None => unreadable(error.message),
+            }),
+        },
+        BodyFormat::Json => {
+            serde_json::from_slice(body).map(|value| (value, None)).map_err(|error| {
+                let why = gojson::json_error(body, &error);
+                let shown = hex_head(body);
+                unreadable(format!("couldn't get version/kind; json parse error: {why} ({shown})"))
+            })
+        }
+        BodyFormat::Yaml => {
+            let text = std::str::from_utf8(body)
+                .map_err(|_| unreadable("yaml: invalid leading UTF-8 octet".to_owned()))?;
+            let value: Value = serde_saphyr::from_str(text)
+                .map_err(|error| unreadable(format!("yaml: {error}")))?;
+            let json = value.to_string().into_bytes();
+            Ok((value, Some(json)))
+        }
+    }
+}
+
+/// The first bytes of a body, as Kubernetes shows them.
+fn hex_head(body: &[u8]) -> String {
+    const SHOWN: usize = 33;
+    let head: String = body.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
+    if body.len() > SHOWN { format!("{head} ...") } else { head }
+}
+
+/// The body must be of the kind and version that the path says.
+fn check_kind(call: &Call<'_>, value: &Value) -> Result<(), Status> {
+    let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let custom = matches!(call.ty.origin, Origin::Custom { .. });
+    if custom && kind.is_empty() {
+        return Err(Status::bad_request(format!(
+            "Object 'Kind' is missing in '{}'",
+            compact(value)
+        )));
+    }
+    let expected = call.api_version();
+    if !api_version.is_empty() && api_version != expected {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({api_version}) does not match the expected API version \
+             ({expected})"
+        )));
+    }
+    if !kind.is_empty() && kind != &*call.ty.kind {
+        let want = &call.ty.kind;
+        let version = &call.version;
+        return Err(Status::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {want}: converting \
+             ({version}.{kind}) to ({version}.{want}): unknown conversion"
+        )));
+    }
+    Ok(())
+}
+
+fn compact(value: &Value) -> String {
+    value.to_string().chars().take(2048).collect()
+}
+
+/// Brings an object into its schema's shape and fills in defaults. Unknown and repeated fields are
+/// refused, warned of or dropped.
+pub(crate) fn shape(
+    call: &mut Call<'_>,
+    mut value: Value,
+    json: &[u8],
+    media: BodyFormat,
+    validation: FieldValidation,
+) -> Result<Value, Status> {
+    if !value.is_object() {
+        return Err(Status::bad_request(format!(
+            "json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+            gojson::json_type(&value)
+        )));
+    }
+    let (kind, version) = (call.ty.kind.clone(), call.version.clone());
+    let strictly = validation != FieldValidation::Ignore && media != BodyFormat::Protobuf;
+    let ty = std::sync::Arc::clone(&call.ty);
+    let schema = ty.version(&call.version).and_then(|v| v.schema.as_ref()).map(|r| r.schema());
+    let custom = matches!(call.ty.origin, Origin::Custom { .. });
+    let mut findings = Vec::new();
+    match schema {
+        Some(schema) if custom => {
+            let unknown = coerce::coerce_custom(&mut value, schema, &kind, &version)?;
+            if strictly {
+                findings = strict::duplicates(json);
+                findings.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
+            }
+        }
+        Some(schema) => {
+            if let Some(why) = rules::unreadable(&call.api_version(), &kind, &value) {
+                return Err(decode::refusal(&kind, &version, &why));
+            }
+            decode::coerce(&mut value, schema, &kind, &version)?;
+            if strictly {
+                findings = strict::violations(json, schema);
+            }
+        }
+        None => {}
+    }
+    if !findings.is_empty() {
+        if validation == FieldValidation::Strict {
+            let why = format!("strict decoding error: {}", findings.join(", "));
+            return Err(decode::refusal(&kind, &version, &why));
+        }
+        call.warnings.extend(findings);
+    }
+    fill_defaults(call, &mut value);
+    let api_version = call.api_version();
+    let map = object::as_map(&mut value);
+    map.insert("apiVersion".into(), api_version.into());
+    map.insert("kind".into(), (*kind).into());
+    Ok(value)
+}
+
+pub(crate) fn fill_defaults(call: &Call<'_>, value: &mut Value) {
+    match (&call.ty.origin, call.schema()) {
+        (Origin::Custom { .. }, Some(schema)) => default::default(value, schema),
+        (Origin::Custom { .. }, None) => {}
+        (Origin::Builtin, _) => rules::default(&call.ty.group, &call.ty.kind, value),
+    }
+}
+
+/// An update must be of the object that the path names.
+pub(crate) fn check_name(call: &Call<'_>, value: &Value) -> Result<(), Status> {
+    let (name, namespace) = (object::name(value), object::namespace(value));
+    let expected = &*call.name;
+    if name.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({expected} based on URL) was undeterminable: name must be \
+             provided"
+        )));
+    }
+    if name != expected {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({expected})"
+        )));
+    }
+    if !namespace.is_empty() && namespace != call.namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+/// The options of a delete: from the body if there is one, else from the query.
+pub(crate) fn delete_options(
+    media: Result<BodyFormat, Status>,
+    body: &[u8],
+    query: &Query,
+) -> Result<DeleteOptions, Status> {
+    if body.is_empty() {
+        return DeleteOptions::from_query(query);
+    }
+    let default = DefaultKind { api_version: "v1", kind: "DeleteOptions" };
+    let (value, _) = parse(media?, body, default)?;
+    DeleteOptions::from_body(&value)
+}

@@ -1,0 +1,169 @@
+//! List: one page of a consistent picture of a resource type.
+
+use bytes::Bytes;
+use cleat_store::{Range, Revision};
+use serde_json::{Value, json};
+
+use super::{Call, watch};
+use crate::form::{Form, Presenter};
+use crate::objects::{self, Envelope};
+use crate::query::{ContinueToken, ListOptions, VersionMatch, resource_version};
+use crate::selector::Selector;
+use crate::status::{Cause, Status};
+
+/// The objects of one page and what the client needs for the next.
+pub(crate) struct Page {
+    pub(crate) entries: Vec<Bytes>,
+    pub(crate) revision: Revision,
+    pub(crate) next: Option<ContinueToken>,
+    /// Known only where nothing is left out by a selector.
+    pub(crate) remaining: Option<usize>,
+}
+
+/// Answers a list request in the form asked for.
+pub(crate) fn list(call: &Call<'_>, options: &ListOptions, form: Form) -> Result<Bytes, Status> {
+    let page = page(call, options)?;
+    let mut meta = json!({ "resourceVersion": page.revision.to_string() });
+    let map = crate::object::as_map(&mut meta);
+    if let Some(next) = &page.next {
+        map.insert("continue".into(), next.encode().into());
+    }
+    if let (Some(remaining), Some(_)) = (page.remaining, &page.next) {
+        map.insert("remainingItemCount".into(), remaining.into());
+    }
+    let presenter =
+        Presenter { form, ty: &call.ty, version: &call.version, now: call.server.clock.now() };
+    Ok(presenter.list(&page.entries, &meta))
+}
+
+pub(crate) fn page(call: &Call<'_>, options: &ListOptions) -> Result<Page, Status> {
+    let store = call.objects().store();
+    let bucket = objects::bucket(&call.ty);
+    let prefix = scope(call, &options.selector);
+    let token = continuation(options)?;
+    let (mut at, mut after) = match &token {
+        Some(token) => {
+            let last = token.start.strip_suffix('\0').unwrap_or(&token.start);
+            let base = objects::prefix(&call.namespace);
+            (Revision::try_from(token.revision).ok(), Some(format!("{base}{last}")))
+        }
+        None => (wanted_revision(call, options)?, None),
+    };
+    let envelope = Envelope::of(&call.ty, &call.version);
+    let everything = options.selector.is_everything();
+    let limit = options.limit;
+    let mut entries = Vec::new();
+    loop {
+        let room = if limit == 0 { 0 } else { limit - entries.len() };
+        let range =
+            Range { bucket: &bucket, prefix: &prefix, after: after.as_deref(), limit: room, at };
+        let found = store.list(range).map_err(|gone| expired(token.as_ref(), at, gone.floor))?;
+        at = Some(found.revision);
+        for (key, entry) in &found.entries {
+            if everything || selected(&envelope, &options.selector, &entry.value) {
+                entries.push(entry.value.clone());
+            }
+            after = Some(key.to_string());
+        }
+        let full = limit > 0 && entries.len() >= limit;
+        if !found.more || full {
+            let next = (found.more && full).then(|| ContinueToken {
+                revision: i64::try_from(found.revision).unwrap_or(i64::MAX),
+                start: start_after(call, after.as_deref().unwrap_or_default()),
+            });
+            let remaining = everything.then_some(found.remaining);
+            return Ok(Page { entries, revision: found.revision, next, remaining });
+        }
+    }
+}
+
+/// Where the page after `key` begins, relative to the namespace.
+fn start_after(call: &Call<'_>, key: &str) -> String {
+    let base = objects::prefix(&call.namespace);
+    format!("{}\0", key.strip_prefix(&*base).unwrap_or(key))
+}
+
+fn continuation(options: &ListOptions) -> Result<Option<ContinueToken>, Status> {
+    if options.continue_token.is_empty() {
+        return Ok(None);
+    }
+    if !matches!(&*options.resource_version, "" | "0") {
+        let why = "specifying resource version is not allowed when using continue";
+        return Err(Status::bad_request(why));
+    }
+    let token = ContinueToken::decode(&options.continue_token)
+        .map_err(|error| Status::bad_request(error.to_string()))?;
+    Ok(Some(token))
+}
+
+/// The revision to list at; `None` for the newest.
+fn wanted_revision(call: &Call<'_>, options: &ListOptions) -> Result<Option<Revision>, Status> {
+    let asked = resource_version(&options.resource_version)
+        .map_err(|error| Status::invalid("meta.k8s.io", "ListOptions", "", &[error]))?;
+    let current = call.objects().store().revision();
+    if asked > current {
+        return Err(too_new(asked, current));
+    }
+    let exact = options.version_match == VersionMatch::Exact
+        // A limit without any other wish has always meant exactly that revision.
+        || (options.version_match == VersionMatch::Unset && options.limit > 0 && asked > 0);
+    Ok((exact && asked > 0).then_some(asked))
+}
+
+/// The keys worth looking at.
+fn scope(call: &Call<'_>, selector: &Selector) -> String {
+    match selector.single_name() {
+        Some(name) if !call.namespace.is_empty() || !call.ty.namespaced => {
+            objects::key(&call.namespace, name)
+        }
+        _ => objects::prefix(&call.namespace),
+    }
+}
+
+fn selected(envelope: &Envelope, selector: &Selector, stored: &Bytes) -> bool {
+    envelope.open(stored).is_some_and(|object| selector.matches(&object))
+}
+
+fn expired(token: Option<&ContinueToken>, at: Option<Revision>, floor: Revision) -> Status {
+    match token {
+        // The client may go on from the same place at the newest revision, if it can bear the seam.
+        Some(token) => {
+            let seam = ContinueToken { revision: -1, start: token.start.clone() };
+            let mut status = Status::expired(
+                "The provided continue parameter is too old to display a consistent list result. \
+                 You can start a new list without the continue parameter, or use the continue \
+                 token in this response to retrieve the remainder of the results. Continuing with \
+                 the provided token results in an inconsistent list - objects that were created, \
+                 modified, or deleted between the time the first chunk was returned and now may \
+                 show up in the list.",
+            );
+            status.details.continue_token = seam.encode();
+            status
+        }
+        None => watch::too_old(at.unwrap_or_default(), floor),
+    }
+}
+
+/// The client has seen a revision that this server has not reached.
+pub(crate) fn too_new(asked: Revision, current: Revision) -> Status {
+    let mut status =
+        Status::timeout(format!("Too large resource version: {asked}, current: {current}"));
+    status.details.retry_after_seconds = 1;
+    status.with_cause(Cause {
+        reason: "ResourceVersionTooLarge".into(),
+        message: "Too large resource version".into(),
+        field: String::new(),
+    })
+}
+
+/// A list that deletecollection answers with: the objects as they were found.
+pub(crate) fn as_list(call: &Call<'_>, entries: &[Bytes], revision: Revision) -> Value {
+    let presenter = Presenter {
+        form: Form::Whole,
+        ty: &call.ty,
+        version: &call.version,
+        now: call.server.clock.now(),
+    };
+    let meta = json!({ "resourceVersion": revision.to_string() });
+    serde_json::from_slice(&presenter.list(entries, &meta)).unwrap_or_default()
+}

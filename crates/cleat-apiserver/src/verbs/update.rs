@@ -1,0 +1,274 @@
+//! Update and patch: read, change, check, write, and again if somebody was quicker.
+
+use serde_json::Value;
+
+use super::{Call, MODIFIED, RETRIES, create, delete, intake};
+use crate::apply;
+use crate::negotiate::BodyFormat;
+use crate::object;
+use crate::objects::{NotWritten, Stored};
+use crate::patch::{self, Patch};
+use crate::query::WriteOptions;
+use crate::rules;
+use crate::status::{FieldError, Status};
+
+/// What a write left behind.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) value: Value,
+    pub(crate) created: bool,
+}
+
+/// How the new object comes about from the one that is stored.
+pub(crate) trait Change {
+    /// `None` stands for an object that does not exist yet.
+    fn apply(&self, call: &mut Call<'_>, current: Option<&Value>) -> Result<Value, Status>;
+
+    /// The change may bring the object into being.
+    fn creates(&self, call: &Call<'_>) -> bool;
+
+    /// A lost race is looked at again rather than reported.
+    fn retries(&self) -> bool;
+
+    /// The kind of options webhooks are shown.
+    fn options_kind(&self) -> &'static str;
+}
+
+/// Carries a change through.
+pub(crate) async fn update(
+    call: &mut Call<'_>,
+    change: &impl Change,
+    options: &WriteOptions,
+) -> Result<Written, Status> {
+    for _ in 0..RETRIES {
+        let outcome = match call.current()? {
+            None if change.creates(call) => bring_into_being(call, change, options).await,
+            None => return Err(call.not_found()),
+            Some(current) => attempt(call, change, options, current).await,
+        };
+        match outcome {
+            Ok(written) => return Ok(written),
+            Err(NotWritten::Failed(status)) => return Err(status),
+            Err(NotWritten::Raced) if change.retries() => {}
+            Err(NotWritten::Raced) => return Err(call.raced()),
+        }
+    }
+    Err(call.raced())
+}
+
+async fn bring_into_being(
+    call: &mut Call<'_>,
+    change: &impl Change,
+    options: &WriteOptions,
+) -> Result<Written, NotWritten> {
+    let mut new = change.apply(call, None).map_err(NotWritten::Failed)?;
+    if !object::resource_version(&new).is_empty() || !object::uid(&new).is_empty() {
+        // The client means an object it has seen, and that one is gone.
+        return Err(NotWritten::Failed(gone(call, &new)));
+    }
+    call.server.authorize_creation(call).map_err(NotWritten::Failed)?;
+    create::settle_namespace(call, &mut new).map_err(NotWritten::Failed)?;
+    let value = create::store(call, new, options).await?;
+    Ok(Written { value, created: true })
+}
+
+fn gone(call: &Call<'_>, new: &Value) -> Status {
+    let uid = object::uid(new);
+    if uid.is_empty() {
+        return call.not_found();
+    }
+    call.conflict(&format!("Precondition failed: UID in precondition: {uid}, UID in object meta: "))
+}
+
+async fn attempt(
+    call: &mut Call<'_>,
+    change: &impl Change,
+    options: &WriteOptions,
+    current: Stored,
+) -> Result<Written, NotWritten> {
+    let old = &current.value;
+    let mut new = change.apply(call, Some(old)).map_err(NotWritten::Failed)?;
+    check_identity(call, &new, old).map_err(NotWritten::Failed)?;
+    keep_system_fields(&mut new, old);
+    call.prepare_update(&mut new, old);
+    call.validate_update(&new, old).map_err(NotWritten::Failed)?;
+    apply::keep_times_if_unchanged(old, &mut new);
+    call.warnings.extend(rules::warnings(&call.ty, &new));
+    call.server.refuse_escalation(call, &new, Some(old)).map_err(NotWritten::Failed)?;
+    let shown = options.to_json(change.options_kind());
+    let admitted = call.admit_write(&new, Some(old), shown, options.dry_run).await;
+    admitted.map_err(NotWritten::Failed)?;
+    if finished(call, &new, old) {
+        if !options.dry_run {
+            // Watchers see the object as it was stored, finalizer and all.
+            let (last, revision) = (current.value.clone(), current.revision);
+            call.objects().remove(&call.ty, &call.version, last, revision).await?;
+        }
+        return Ok(Written { value: new, created: false });
+    }
+    if options.dry_run || new == *old {
+        return Ok(Written { value: new, created: false });
+    }
+    let stored = call.objects().replace(&call.ty, &call.version, new, &current).await?;
+    Ok(Written { value: stored.value, created: false })
+}
+
+/// The last finalizer of a marked object was taken away: it leaves now.
+fn finished(call: &Call<'_>, new: &Value, old: &Value) -> bool {
+    let marked = object::deletion_timestamp(old).is_some();
+    let free = object::finalizers(new).next().is_none();
+    let in_grace = object::metadata(old)
+        .and_then(|meta| meta.get("deletionGracePeriodSeconds")?.as_i64())
+        .is_some_and(|left| left > 0);
+    let held = delete::is_namespace(&call.ty) && delete::has_spec_finalizers(new);
+    marked && free && !in_grace && !held
+}
+
+fn check_identity(call: &Call<'_>, new: &Value, old: &Value) -> Result<(), Status> {
+    let (given, actual) = (object::uid(new), object::uid(old));
+    if !given.is_empty() && given != actual {
+        return Err(call.conflict(&format!(
+            "Precondition failed: UID in precondition: {given}, UID in object meta: {actual}"
+        )));
+    }
+    let revision = object::resource_version(new);
+    if revision.is_empty() || revision == "0" {
+        if rules::unconditional_update(&call.ty) {
+            return Ok(());
+        }
+        let error =
+            FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+        return Err(Status::invalid(&call.ty.group, &call.ty.plural, &call.name, &[error]));
+    }
+    if revision.parse::<u64>().is_err() {
+        let error = FieldError::invalid(
+            "metadata.resourceVersion",
+            revision,
+            format!("strconv.ParseUint: parsing {revision:?}: invalid syntax"),
+        );
+        return Err(Status::invalid(&call.ty.group, &call.ty.kind, &call.name, &[error]));
+    }
+    if revision != object::resource_version(old) {
+        return Err(call.conflict(MODIFIED));
+    }
+    Ok(())
+}
+
+/// What an update can never change, whatever it says.
+fn keep_system_fields(new: &mut Value, old: &Value) {
+    let Some(before) = object::metadata(old) else { return };
+    let meta = object::metadata_mut(new);
+    for field in ["uid", "creationTimestamp", "generation", "resourceVersion"] {
+        match before.get(field) {
+            Some(value) => meta.insert(field.to_owned(), value.clone()),
+            None => meta.remove(field),
+        };
+    }
+    if let Some(value) = before.get("deletionTimestamp") {
+        meta.insert("deletionTimestamp".to_owned(), value.clone());
+        if let Some(value) = before.get("deletionGracePeriodSeconds") {
+            meta.entry("deletionGracePeriodSeconds").or_insert_with(|| value.clone());
+        }
+    }
+    meta.remove("selfLink");
+}
+
+/// PUT: the body is the new object.
+pub(crate) struct Replace<'a> {
+    pub(crate) body: Value,
+    pub(crate) manager: &'a str,
+}
+
+impl Change for Replace<'_> {
+    fn apply(&self, call: &mut Call<'_>, current: Option<&Value>) -> Result<Value, Status> {
+        let mut new = self.body.clone();
+        create::settle_namespace(call, &mut new)?;
+        call.track(current, &mut new, self.manager);
+        Ok(new)
+    }
+
+    fn creates(&self, call: &Call<'_>) -> bool {
+        rules::create_on_update(&call.ty)
+    }
+
+    fn retries(&self) -> bool {
+        // With a revision in the body the second look finds the conflict by itself.
+        true
+    }
+
+    fn options_kind(&self) -> &'static str {
+        "UpdateOptions"
+    }
+}
+
+/// PATCH, of any kind.
+pub(crate) struct Patched<'a> {
+    pub(crate) patch: Patch,
+    pub(crate) options: &'a WriteOptions,
+}
+
+impl Change for Patched<'_> {
+    fn apply(&self, call: &mut Call<'_>, current: Option<&Value>) -> Result<Value, Status> {
+        let mut new = match (&self.patch, current) {
+            (Patch::Apply(config), current) => return self.apply_config(call, config, current),
+            (patch, Some(current)) => patch::apply_patch(current, patch, call.schema())?,
+            (_, None) => return Err(call.not_found()),
+        };
+        let json = new.to_string().into_bytes();
+        new = intake::shape(call, new, &json, BodyFormat::Json, self.options.field_validation)?;
+        intake::check_name(call, &new)?;
+        call.track(current, &mut new, &self.options.field_manager);
+        Ok(new)
+    }
+
+    fn creates(&self, _call: &Call<'_>) -> bool {
+        matches!(self.patch, Patch::Apply(_))
+    }
+
+    fn retries(&self) -> bool {
+        true
+    }
+
+    fn options_kind(&self) -> &'static str {
+        "PatchOptions"
+    }
+}
+
+impl Patched<'_> {
+    fn apply_config(
+        &self,
+        call: &mut Call<'_>,
+        config: &Value,
+        current: Option<&Value>,
+    ) -> Result<Value, Status> {
+        let json = config.to_string().into_bytes();
+        let warned = call.warnings.len();
+        // Only for its findings: what is applied is what was written, without defaults.
+        intake::shape(
+            call,
+            config.clone(),
+            &json,
+            BodyFormat::Json,
+            self.options.field_validation,
+        )?;
+        let mut config = config.clone();
+        settle_identity(call, &mut config)?;
+        let force = self.options.force;
+        let merged = call.as_manager(&self.options.field_manager, |target, manager| {
+            apply::server_side_apply(current, &config, target, manager, force)
+        })?;
+        let json = merged.to_string().into_bytes();
+        let findings = crate::query::FieldValidation::Ignore;
+        let new = intake::shape(call, merged, &json, BodyFormat::Json, findings)?;
+        call.warnings.truncate(call.warnings.len().max(warned));
+        Ok(new)
+    }
+}
+
+/// A configuration may leave out what the path says, but not contradict it.
+fn settle_identity(call: &Call<'_>, config: &mut Value) -> Result<(), Status> {
+    let meta = object::metadata_mut(config);
+    meta.entry("name").or_insert_with(|| call.name.as_str().into());
+    intake::check_name(call, config)?;
+    create::settle_namespace(call, config)
+}

@@ -1,0 +1,264 @@
+//! Watch: a client's place in the history of one resource type.
+//!
+//! A watcher has no buffer of its own: it reads from the store's history at its own pace, and one
+//! that is too slow for the history is told so (410) and starts over.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use cleat_store::{Event, EventKind, Range, Revision, Watch, WatchError};
+use futures::Stream;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::Call;
+use crate::form::{Form, Presenter};
+use crate::object;
+use crate::objects::{self, Envelope};
+use crate::resource::ResourceType;
+use crate::selector::Selector;
+use crate::server::Inner;
+use crate::status::Status;
+
+/// Events rendered into one chunk of the answer.
+const AT_ONCE: usize = 128;
+const BOOKMARK_EVERY: Duration = Duration::from_secs(50);
+
+/// What the client wants to see.
+pub(crate) struct WatchQuery {
+    pub(crate) selector: Selector,
+    /// Events after this revision; `None` begins with what is there.
+    pub(crate) after: Option<Revision>,
+    /// Send a bookmark once all that was there has been sent.
+    pub(crate) mark_initial_end: bool,
+    pub(crate) bookmarks: bool,
+    pub(crate) timeout: Duration,
+}
+
+struct Watcher {
+    server: Arc<Inner>,
+    ty: Arc<ResourceType>,
+    version: Box<str>,
+    envelope: Envelope,
+    form: Form,
+    selector: Selector,
+    watch: Watch,
+    pending: VecDeque<Bytes>,
+    deadline: Instant,
+    next_bookmark: Option<Instant>,
+    first: bool,
+    ended: bool,
+}
+
+/// Opens a watch; the stream yields whole lines of JSON.
+pub(crate) fn watch(
+    call: &Call<'_>,
+    server: &Arc<Inner>,
+    query: WatchQuery,
+    form: Form,
+) -> Result<impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send + 'static, Status> {
+    let bucket = objects::bucket(&call.ty);
+    let prefix = match query.selector.single_name() {
+        // A name is a prefix of itself; longer names are left out by the selector.
+        Some(name) if !call.namespace.is_empty() || !call.ty.namespaced => {
+            objects::key(&call.namespace, name)
+        }
+        _ => objects::prefix(&call.namespace),
+    };
+    let store = call.objects().store();
+    let mut initial = Vec::new();
+    let after = match query.after {
+        Some(revision) => revision,
+        None => {
+            let range = Range { bucket: &bucket, prefix: &prefix, ..Range::default() };
+            let page = store.list(range).map_err(|_| too_old(0, store.revision()))?;
+            initial = page.entries.into_iter().map(|(_, entry)| entry.value).collect();
+            page.revision
+        }
+    };
+    let opened = store.watch(&bucket, &prefix, after);
+    let watch = opened.map_err(|compacted| too_old(after, compacted.floor))?;
+    let now = Instant::now();
+    let mut watcher = Watcher {
+        server: Arc::clone(server),
+        ty: Arc::clone(&call.ty),
+        version: call.version.clone(),
+        envelope: Envelope::of(&call.ty, &call.version),
+        form,
+        selector: query.selector,
+        watch,
+        pending: VecDeque::new(),
+        deadline: now + query.timeout,
+        next_bookmark: query.bookmarks.then(|| now + BOOKMARK_EVERY),
+        first: true,
+        ended: false,
+    };
+    for chunk in initial.chunks(AT_ONCE) {
+        let mut out = BytesMut::new();
+        for stored in chunk {
+            if watcher.selected(stored) {
+                watcher.render("ADDED", stored, &mut out);
+            }
+        }
+        watcher.push(out);
+    }
+    if query.mark_initial_end {
+        let mut out = BytesMut::new();
+        watcher.bookmark(after, true, &mut out);
+        watcher.push(out);
+    }
+    Ok(futures::stream::unfold(watcher, |mut watcher| async move {
+        let chunk = watcher.next().await?;
+        Some((Ok(chunk), watcher))
+    }))
+}
+
+pub(crate) fn too_old(asked: Revision, floor: Revision) -> Status {
+    Status::expired(format!("too old resource version: {asked} ({floor})"))
+}
+
+impl Watcher {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(chunk) = self.pending.pop_front() {
+                return Some(chunk);
+            }
+            if self.ended {
+                return None;
+            }
+            let tick = self.next_bookmark.unwrap_or(self.deadline);
+            tokio::select! {
+                biased;
+                news = self.watch.next_batch(AT_ONCE) => self.take(news),
+                () = tokio::time::sleep_until(self.deadline) => return None,
+                () = tokio::time::sleep_until(tick) => self.tick(),
+                () = self.server.stopping() => return None,
+            }
+        }
+    }
+
+    fn tick(&mut self) {
+        self.next_bookmark = Some(Instant::now() + BOOKMARK_EVERY);
+        let mut out = BytesMut::new();
+        self.bookmark(self.watch.revision(), false, &mut out);
+        self.push(out);
+    }
+
+    fn take(&mut self, news: Result<Vec<Event>, WatchError>) {
+        let mut out = BytesMut::new();
+        match news {
+            Ok(events) => {
+                for event in &events {
+                    self.event(event, &mut out);
+                }
+            }
+            Err(WatchError::Compacted(compacted)) => {
+                let status = too_old(self.watch.revision(), compacted.floor);
+                line("ERROR", status.to_json().to_string().as_bytes(), &mut out);
+                self.ended = true;
+            }
+            Err(_) => self.ended = true,
+        }
+        self.push(out);
+    }
+
+    fn push(&mut self, out: BytesMut) {
+        if !out.is_empty() {
+            self.pending.push_back(out.freeze());
+        }
+    }
+
+    /// What an event means to this watcher: an object may come into or leave its sight.
+    fn event(&mut self, event: &Event, out: &mut BytesMut) {
+        let now = event.kind != EventKind::Delete && self.selected(&event.value);
+        let before = match &event.previous {
+            Some(previous) => self.selected(previous),
+            None => false,
+        };
+        match (before, now) {
+            (false, false) => {}
+            (false, true) => self.render("ADDED", &event.value, out),
+            (true, true) => self.render("MODIFIED", &event.value, out),
+            (true, false) if event.kind == EventKind::Delete => {
+                self.render("DELETED", &event.value, out);
+            }
+            (true, false) => {
+                // It lives on but is not ours to see: its last visible state, at this revision.
+                let Some(mut last) =
+                    event.previous.as_ref().and_then(|bytes| self.envelope.open(bytes))
+                else {
+                    return;
+                };
+                let meta = object::metadata_mut(&mut last);
+                meta.insert("resourceVersion".into(), event.revision.to_string().into());
+                self.render_value("DELETED", last, out);
+            }
+        }
+    }
+
+    fn selected(&self, stored: &Bytes) -> bool {
+        self.selector.is_everything()
+            || self.envelope.open(stored).is_some_and(|object| self.selector.matches(&object))
+    }
+
+    fn render(&mut self, kind: &str, stored: &Bytes, out: &mut BytesMut) {
+        if self.form == Form::Whole {
+            out.put_slice(br#"{"type":""#);
+            out.put_slice(kind.as_bytes());
+            out.put_slice(br#"","object":"#);
+            self.envelope.write(stored, out);
+            out.put_slice(b"}\n");
+            self.first = false;
+        } else if let Some(object) = self.envelope.open(stored) {
+            self.render_value(kind, object, out);
+        }
+    }
+
+    fn render_value(&mut self, kind: &str, object: Value, out: &mut BytesMut) {
+        let presenter = Presenter {
+            form: self.form,
+            ty: &self.ty,
+            version: &self.version,
+            now: self.server.clock.now(),
+        };
+        let shown = presenter.event(object, self.first);
+        self.first = false;
+        line(kind, shown.to_string().as_bytes(), out);
+    }
+
+    fn bookmark(&mut self, revision: Revision, initial_end: bool, out: &mut BytesMut) {
+        let mut meta = json!({ "resourceVersion": revision.to_string() });
+        if initial_end {
+            object::as_map(&mut meta)
+                .insert("annotations".into(), json!({ "k8s.io/initial-events-end": "true" }));
+        }
+        let mark = match self.form {
+            Form::Whole => json!({
+                "kind": &*self.ty.kind,
+                "apiVersion": self.ty.api_version(&self.version),
+                "metadata": meta,
+            }),
+            Form::Metadata(_) | Form::Table(..) => {
+                let object = json!({ "metadata": meta });
+                let presenter = Presenter {
+                    form: self.form,
+                    ty: &self.ty,
+                    version: &self.version,
+                    now: self.server.clock.now(),
+                };
+                presenter.event(object, self.first)
+            }
+        };
+        line("BOOKMARK", mark.to_string().as_bytes(), out);
+    }
+}
+
+fn line(kind: &str, object: &[u8], out: &mut BytesMut) {
+    out.put_slice(br#"{"type":""#);
+    out.put_slice(kind.as_bytes());
+    out.put_slice(br#"","object":"#);
+    out.put_slice(object);
+    out.put_slice(b"}\n");
+}

@@ -1,0 +1,107 @@
+//! A hub and clusters for a test, from either kind of server.
+//!
+//! [`World::start`] is all a test writes. Without more it runs on embedded servers in this process,
+//! with nothing shared between tests. With `CLEAT_WORLD` naming a kubeconfig (contexts `hub`,
+//! `cluster1`, …) the same test runs on those servers; they are shared by all tests, so a test
+//! names what it makes with [`World::unique`] and looks only at that.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context as _, Result};
+use cleat_apiserver::admission::Admission;
+use cleat_apiserver::authn::{Authenticator, ServiceAccountTokens, SigningKey};
+use cleat_apiserver::certificates::Authority;
+use cleat_apiserver::{Config, Server};
+use cleat_store::{Limits, Store};
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+/// The environment variable that names a kubeconfig of real servers.
+pub const WORLD: &str = "CLEAT_WORLD";
+
+/// Servers for one test.
+pub struct World {
+    pub hub: Cluster,
+    pub clusters: Vec<Cluster>,
+    number: usize,
+}
+
+/// One server of a [`World`].
+pub struct Cluster {
+    pub name: String,
+    client: Client,
+    /// Kept alive with the world; `None` for a real one.
+    embedded: Option<Server>,
+}
+
+impl World {
+    /// A hub and two clusters.
+    pub async fn start() -> Result<Self> {
+        Self::with_clusters(2).await
+    }
+
+    pub async fn with_clusters(count: usize) -> Result<Self> {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let source = std::env::var_os(WORLD).map(PathBuf::from);
+        let mut all = Vec::new();
+        for index in 0..=count {
+            let name = if index == 0 { "hub".to_owned() } else { format!("cluster{index}") };
+            all.push(match &source {
+                None => Cluster::embedded(&name).await?,
+                Some(kubeconfig) => Cluster::real(&name, kubeconfig).await?,
+            });
+        }
+        let clusters = all.split_off(1);
+        let hub = all.pop().context("a world has a hub")?;
+        Ok(Self { hub, clusters, number })
+    }
+
+    /// Whether the servers are embedded ones.
+    pub fn is_embedded(&self) -> bool {
+        self.hub.embedded.is_some()
+    }
+
+    /// A name that no other test uses, on whichever servers.
+    pub fn unique(&self, name: &str) -> String {
+        format!("{name}-{}-{}", std::process::id(), self.number)
+    }
+}
+
+impl Cluster {
+    /// A client with every right.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// The server itself, where it is an embedded one.
+    pub fn server(&self) -> Option<&Server> {
+        self.embedded.as_ref()
+    }
+
+    async fn embedded(name: &str) -> Result<Self> {
+        let now = jiff::Timestamp::now();
+        let authority = Authority::generate(&format!("{name}-ca"), now)?;
+        let tokens = ServiceAccountTokens::new(SigningKey::generate()?, "https://embedded.cleat");
+        let server = Server::start(Config {
+            store: Store::in_memory(Limits::default()),
+            authenticator: Authenticator::new().with_service_accounts(tokens),
+            authority: Some(Arc::new(authority)),
+            pretend_workloads: false,
+            admission: Admission::default(),
+        })
+        .await?;
+        let client = Client::new(server.router(), "default");
+        Ok(Self { name: name.to_owned(), client, embedded: Some(server) })
+    }
+
+    async fn real(name: &str, kubeconfig: &PathBuf) -> Result<Self> {
+        let config = Kubeconfig::read_from(kubeconfig)
+            .with_context(|| format!("read the kubeconfig {}", kubeconfig.display()))?;
+        let options = KubeConfigOptions { context: Some(name.to_owned()), ..Default::default() };
+        let config = kube::Config::from_custom_kubeconfig(config, &options).await?;
+        Ok(Self { name: name.to_owned(), client: Client::try_from(config)?, embedded: None })
+    }
+}

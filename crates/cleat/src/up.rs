@@ -1,0 +1,177 @@
+//! `cleat up`: a hub and clusters in one process, durable in one directory.
+
+mod identity;
+mod kubeconfig;
+mod ports;
+
+use std::io::Write as _;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use cleat_apiserver::admission::Admission;
+use cleat_apiserver::authn::{Authenticator, ServiceAccountTokens};
+use cleat_apiserver::tls::{self, ServeOptions, ServerCertificate, ServerTls};
+use cleat_apiserver::{Config, Server};
+use cleat_store::{Disk, Limits, Store};
+use futures::future::try_join_all;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use self::identity::Identity;
+
+/// The most clusters one process is asked to run.
+const MOST_CLUSTERS: u16 = 2000;
+
+/// Runs until it is interrupted; a second start finds everything again.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How many clusters to run beside the hub
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=i64::from(MOST_CLUSTERS)))]
+    clusters: u16,
+    /// Where everything is kept
+    #[arg(long, default_value = ".cleat", env = "CLEAT_DIR")]
+    dir: PathBuf,
+    /// The address to listen on
+    #[arg(long, default_value = "127.0.0.1")]
+    listen: IpAddr,
+    /// The hub's port; clusters follow it. Ports that are taken are passed over
+    #[arg(long, default_value_t = 7443)]
+    port: u16,
+    /// Leave workloads alone instead of letting them look as if nodes ran them
+    #[arg(long)]
+    no_pretend: bool,
+}
+
+/// One server of this process.
+struct Member {
+    name: String,
+    identity: Identity,
+    server: Server,
+    listener: TcpListener,
+    address: String,
+}
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(up(args))
+}
+
+async fn up(args: Args) -> Result<()> {
+    let begun = std::time::Instant::now();
+    std::fs::create_dir_all(&args.dir)
+        .with_context(|| format!("create the directory {}", args.dir.display()))?;
+    let disk = Disk::open(args.dir.join("cleat.redb")).with_context(|| {
+        format!("open the store in {} (is another cleat running there?)", args.dir.display())
+    })?;
+    let names = std::iter::once("hub".to_owned())
+        .chain((1..=args.clusters).map(|number| format!("cluster{number}")));
+    let names: Vec<String> = names.collect();
+    let listeners = ports::listen(&args.dir, args.listen, args.port, &names).await?;
+    let starting = names
+        .into_iter()
+        .zip(listeners)
+        .map(|(name, listener)| start(&disk, &args, name, listener));
+    let members = try_join_all(starting).await?;
+    let kubeconfig = args.dir.join("kubeconfig");
+    kubeconfig::write(&kubeconfig, members.iter().map(Member::access))?;
+    let (stop, stopped) = watch::channel(false);
+    let mut serving = JoinSet::new();
+    let mut servers = Vec::new();
+    let mut rows = Vec::new();
+    for member in members {
+        rows.push((member.name.clone(), member.address.clone()));
+        let tls = member.tls(args.listen)?;
+        let mut stopped = stopped.clone();
+        serving.spawn(tls::serve(
+            member.listener,
+            Some(tls),
+            member.server.public_router(),
+            ServeOptions::default(),
+            async move { drop(stopped.wait_for(|stop| *stop).await) },
+        ));
+        servers.push(member.server);
+    }
+    print_table(&rows, &kubeconfig, begun.elapsed())?;
+    interrupted().await?;
+    eprintln!("stopping");
+    // Watches end first, so that connections have nothing left to wait for.
+    for server in servers {
+        server.stop().await;
+    }
+    stop.send_replace(true);
+    while serving.join_next().await.is_some() {}
+    Ok(())
+}
+
+async fn start(disk: &Disk, args: &Args, name: String, listener: TcpListener) -> Result<Member> {
+    let identity = Identity::load_or_create(&args.dir.join("pki").join(&name), &name)
+        .with_context(|| format!("prepare the certificates of {name}"))?;
+    let store = Store::open(disk, &name, Limits::default())
+        .with_context(|| format!("open the store of {name}"))?;
+    let address = format!("https://{}", listener.local_addr()?);
+    let tokens = ServiceAccountTokens::new(identity.signing_key()?, &address);
+    let server = Server::start(Config {
+        store,
+        authenticator: Authenticator::new().with_service_accounts(tokens),
+        authority: Some(Arc::clone(&identity.authority)),
+        pretend_workloads: !args.no_pretend,
+        admission: Admission::default(),
+    })
+    .await
+    .with_context(|| format!("start {name}"))?;
+    Ok(Member { name, identity, server, listener, address })
+}
+
+impl Member {
+    fn access(&self) -> Result<kubeconfig::Access> {
+        let admin = self.identity.admin()?;
+        Ok(kubeconfig::Access {
+            name: self.name.clone(),
+            server: self.address.clone(),
+            authority: self.identity.authority.certificate_pem().to_owned(),
+            certificate: admin.certificate,
+            key: admin.key,
+        })
+    }
+
+    fn tls(&self, listen: IpAddr) -> Result<ServerTls> {
+        let issued = self.identity.server(&self.name, listen)?;
+        let certificate = ServerCertificate::new(&issued)?;
+        Ok(ServerTls::new(certificate, &[self.identity.authority.certificate().clone()])?)
+    }
+}
+
+fn print_table(
+    rows: &[(String, String)],
+    kubeconfig: &Path,
+    took: std::time::Duration,
+) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or_default().max(4);
+    let file = kubeconfig.display();
+    writeln!(out, "{:width$}  {:24}  REACH IT WITH", "NAME", "ADDRESS")?;
+    const SHOWN: usize = 12;
+    for (name, address) in rows.iter().take(SHOWN) {
+        writeln!(out, "{name:width$}  {address:24}  kubectl --kubeconfig {file} --context {name}")?;
+    }
+    if let Some(more) = rows.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        writeln!(out, "… and {more} more, each a context of {file}")?;
+    }
+    writeln!(out, "\nready in {} ms; Ctrl-C stops", took.as_millis())?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Resolves on Ctrl-C or SIGTERM.
+async fn interrupted() -> Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        interrupt = tokio::signal::ctrl_c() => interrupt?,
+        _ = terminate.recv() => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,24 @@
+# Thin on purpose: every recipe is one command you could type.
+
+# Format, lints, licences, tidiness
+check:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets -- -D warnings
+    cargo xtask tidy
+    cargo xtask generate --check
+
+# Everything, on the embedded API server; needs Rust alone
+test:
+    cargo test --workspace
+
+# The integration tests again, on a real kube-apiserver (built on first use; needs Go)
+test-kubernetes:
+    cargo xtask kubernetes test
+
+# Our API server against a real one, request by request
+conformance *ARGS:
+    cargo xtask conformance {{ARGS}}
+
+# A hub and three clusters on this machine
+up *ARGS:
+    cargo run --release -- up {{ARGS}}
