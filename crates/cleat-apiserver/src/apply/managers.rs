@@ -1,7 +1,6 @@
 //! `metadata.managedFields`: who manages which fields of an object, since when.
 //!
-//! This is the record and its wire form. What a write means for it is decided in `apply` and
-//! `track`.
+//! This is the record and its wire form. What a write means for it is decided in `apply`.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};

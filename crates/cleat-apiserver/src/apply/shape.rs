@@ -10,6 +10,29 @@ use serde_json::{Value, json};
 
 use crate::schema::{Additional, ListType, Schema, Schemas, Type};
 
+const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
+
+/// Fields that Go's structs never leave out although they are not required.
+const ALWAYS_THERE: [(&str, &str); 5] = [
+    ("io.k8s.api.apps.v1.StatefulSetSpec", "serviceName"),
+    ("io.k8s.api.core.v1.Event", "reportingComponent"),
+    ("io.k8s.api.core.v1.Event", "reportingInstance"),
+    ("io.k8s.api.flowcontrol.v1.FlowSchemaSpec", "matchingPrecedence"),
+    ("io.k8s.api.scheduling.v1.PriorityClass", "value"),
+];
+/// Required fields that they do leave out.
+const LEFT_OUT: [(&str, &str); 5] = [
+    ("io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec", "policyName"),
+    (
+        "io.k8s.api.admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec",
+        "validationActions",
+    ),
+    ("io.k8s.api.networking.v1.IPAddressSpec", "parentRef"),
+    ("io.k8s.api.networking.v1.ParentReference", "name"),
+    ("io.k8s.api.networking.v1.ParentReference", "resource"),
+];
+
 /// The type of one value.
 #[derive(Clone, Copy)]
 pub(super) enum Shape<'a> {
@@ -192,8 +215,8 @@ impl<'a> Declared<'a> {
         let node = self.schema.node();
         let only = |scalar| Forms { map: None, scalar: Some(scalar), list: None };
         match node.name.as_deref() {
-            Some("io.k8s.apimachinery.pkg.api.resource.Quantity") => return only(ScalarForm::Any),
-            Some("io.k8s.apimachinery.pkg.runtime.RawExtension") => return Shape::Opaque.forms(),
+            Some(QUANTITY) => return only(ScalarForm::Any),
+            Some(RAW_EXTENSION) => return Shape::Opaque.forms(),
             _ => {}
         }
         match node.kind {
@@ -297,19 +320,36 @@ impl<'a> MapForm<'a> {
     }
 
     /// What upstream's typed objects hold where JSON may have nothing: structs held by value are
-    /// empty rather than absent, required lists and maps are null.
-    pub(super) fn stand_in(self, name: &str) -> Option<&'static Value> {
+    /// empty rather than absent, what is required has its zero value, and what the `other` object
+    /// has as null is never left out.
+    pub(super) fn stand_in(self, name: &str, other: Option<&Value>) -> Option<&'static Value> {
         static NULL: Value = Value::Null;
+        static FALSE: Value = Value::Bool(false);
+        static TEXT: Value = Value::String(String::new());
+        static ZERO: LazyLock<Value> = LazyLock::new(|| json!(0));
         static EMPTY: LazyLock<Value> = LazyLock::new(|| json!({}));
-        let node = self.declared?.schema.node();
-        node.name.as_ref()?;
+        let declared = self.declared?;
+        let node = declared.schema.node();
+        // Only built-in types are Go's structs; they all have names.
+        let structure = &**node.name.as_ref()?;
         if node.refined.get(name).is_some_and(|refined| refined.by_value) {
             return Some(&EMPTY);
         }
-        let required = node.required.iter().any(|required| &**required == name);
-        let property = self.declared?.schema.property(name)?;
-        let holder = matches!(property.node().kind, Some(Type::Object | Type::Array));
-        (required && holder).then_some(&NULL)
+        let property = declared.schema.child(*node.properties.get(name)?).node();
+        if other == Some(&NULL) || property.name.as_deref() == Some(RAW_EXTENSION) {
+            return Some(&NULL);
+        }
+        let required = node.required.iter().any(|required| &**required == name)
+            && !LEFT_OUT.contains(&(structure, name));
+        if !required && !ALWAYS_THERE.contains(&(structure, name)) {
+            return None;
+        }
+        match property.kind {
+            Some(Type::String) if property.name.is_none() => Some(&TEXT),
+            Some(Type::Integer | Type::Number) => Some(&ZERO),
+            Some(Type::Boolean) => Some(&FALSE),
+            _ => Some(&NULL),
+        }
     }
 }
 

@@ -244,3 +244,38 @@ fn every_builtin_shape_can_be_walked() {
         }
     }
 }
+
+/// Upstream compares Go structs, in which some fields are there even when JSON has nothing.
+#[test]
+fn what_go_never_leaves_out_is_not_news() {
+    let owned = |builtin: &Builtin, parts: Value| {
+        let created = builtin.create("m", parts);
+        created["metadata"]["managedFields"][0]["fieldsV1"].clone()
+    };
+    // Required lists are null, not absent, so their parent gains nothing but elements.
+    let pod = Builtin { kind: "Pod", definition: "io.k8s.api.core.v1.Pod", api_version: "v1" };
+    assert_eq!(
+        owned(&pod, json!({"spec": {"containers": [{"name": "c"}], "volumes": [{"name": "v"}]}})),
+        json!({"f:spec": {
+            "f:containers": {"k:{\"name\":\"c\"}": {".": {}, "f:name": {}}},
+            "f:volumes": {".": {}, "k:{\"name\":\"v\"}": {".": {}, "f:name": {}}}
+        }})
+    );
+    let role = Builtin {
+        kind: "ClusterRole",
+        definition: "io.k8s.api.rbac.v1.ClusterRole",
+        api_version: "rbac.authorization.k8s.io/v1",
+    };
+    assert_eq!(owned(&role, json!({"rules": null})), Value::Null);
+    let class = Builtin {
+        kind: "PriorityClass",
+        definition: "io.k8s.api.scheduling.v1.PriorityClass",
+        api_version: "scheduling.k8s.io/v1",
+    };
+    assert_eq!(owned(&class, json!({"value": 0})), Value::Null);
+    // A pointer to zero is something.
+    assert_eq!(
+        owned(&DEPLOYMENT, json!({"spec": {"replicas": 0, "template": {}}})),
+        json!({"f:spec": {"f:replicas": {}}})
+    );
+}

@@ -122,8 +122,11 @@ fn differ_in_fields(
     let (was_map, is_map) = (is_map(old), is_map(new));
     let (left, right) = (fields_in(old), fields_in(new));
     let mut visit = |name: &str, old: Option<&Value>, new: Option<&Value>| {
-        let old = old.or_else(|| if was_map { form.stand_in(name) } else { None });
-        let new = new.or_else(|| if is_map { form.stand_in(name) } else { None });
+        let (old, new) = match (old, new) {
+            (None, Some(_)) if was_map => (form.stand_in(name, new), new),
+            (Some(_), None) if is_map => (old, form.stand_in(name, old)),
+            both => both,
+        };
         let shape = form.field_or_other(name).unwrap_or(Shape::Opaque);
         let below = difference(old, new, shape);
         below.put_below(Element::field(name), found);
