@@ -13,6 +13,7 @@ mod bootstrap;
 pub mod builtin;
 pub mod certificates;
 mod clock;
+pub mod crd;
 pub mod discovery;
 mod follow;
 mod form;

@@ -89,6 +89,11 @@ pub struct Node {
     prepared: OnceLock<Box<Prepared>>,
 }
 
+/// Whether a pattern compiles; the error says why not.
+pub(crate) fn check_pattern(pattern: &str) -> Result<(), String> {
+    pattern::compile(pattern).map(drop)
+}
+
 /// A node's pattern and rules, compiled.
 #[derive(Clone, Debug)]
 struct Prepared {

@@ -113,12 +113,34 @@ fn checked<'a>(source: &str, schema: Schema<'a>, root: bool) -> Result<Kind<'a>,
 /// Evaluates every rule of a schema on an object. `old` is what the object was before an update.
 /// The object must be valid otherwise.
 pub fn validate(new: &Value, old: Option<&Value>, schema: Schema<'_>) -> Vec<FieldError> {
+    let ratchet = Ratchet { here: old.map(|old| Pair { new, old, schema }), above: None };
+    evaluate("", new, old, schema, true, ratchet)
+}
+
+/// Evaluates rules on a part of an object, at `path`. Nothing is let through for being unchanged.
+pub(crate) fn validate_at(
+    path: &str,
+    new: &Value,
+    old: Option<&Value>,
+    schema: Schema<'_>,
+    root: bool,
+) -> Vec<FieldError> {
+    evaluate(path, new, old, schema, root, Ratchet { here: None, above: None })
+}
+
+fn evaluate(
+    path: &str,
+    new: &Value,
+    old: Option<&Value>,
+    schema: Schema<'_>,
+    root: bool,
+    ratchet: Ratchet<'_>,
+) -> Vec<FieldError> {
     if !has_rules(schema, 0) {
         return Vec::new();
     }
-    let mut evaluation = Evaluation { path: String::new(), errors: Vec::new(), exhausted: false };
-    let ratchet = Ratchet { here: old.map(|old| Pair { new, old, schema }), above: None };
-    evaluation.value(new, old, schema, true, ratchet);
+    let mut evaluation = Evaluation { path: path.to_owned(), errors: Vec::new(), exhausted: false };
+    evaluation.value(new, old, schema, root, ratchet);
     evaluation.errors
 }
 

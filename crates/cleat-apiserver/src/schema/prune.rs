@@ -20,6 +20,11 @@ pub fn prune(value: &mut Value, schema: Schema<'_>) -> Vec<String> {
     pruning.removed
 }
 
+/// [`prune`] for a value that is no whole object.
+pub(crate) fn prune_part(value: &mut Value, schema: Schema<'_>) {
+    Pruning::default().value(value, Some(schema), false);
+}
+
 #[derive(Default)]
 struct Pruning {
     path: String,

@@ -22,6 +22,7 @@ use crate::{
 };
 
 pub(crate) use correlate::Pair;
+pub(crate) use format::unsupported as unsupported_format;
 
 /// How deep schemas and values may nest before checking gives up with an error.
 const DEEPEST: usize = 512;

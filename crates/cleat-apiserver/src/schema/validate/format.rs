@@ -17,6 +17,11 @@ pub(super) fn supported(node: &Node) -> Option<&str> {
     node.format.as_deref().filter(|_| is_supported(node))
 }
 
+/// The format of a node, when it is one that means nothing.
+pub(crate) fn unsupported(node: &Node) -> Option<&str> {
+    node.format.as_deref().filter(|_| !is_supported(node))
+}
+
 /// Whether the format of a node means something to validation.
 fn is_supported(node: &Node) -> bool {
     let Some(format) = node.format.as_deref() else { return false };
