@@ -19,7 +19,7 @@ use crate::schema::{Schemas, validate::unsupported_format};
 
 pub use resource::resource_type;
 pub use status::status;
-pub use validate::{validate, validate_update};
+pub use validate::{is_established, validate_create, validate_update};
 
 /// Fills in the names and the conversion strategy a definition leaves out.
 pub fn default(crd: &mut Value) {
@@ -36,9 +36,10 @@ pub fn default(crd: &mut Value) {
     spec.entry("conversion").or_insert_with(|| json!({"strategy": "None"}));
 }
 
-/// Gives a new definition the only status its creator may give it: none, but for the version its
-/// objects will be stored in.
-pub fn prepare_for_create(crd: &mut Value) {
+/// Defaults a new definition and gives it the only status its creator may give it: none, but for
+/// the version its objects will be stored in.
+pub fn prepare_create(crd: &mut Value) {
+    default(crd);
     let stored: Vec<&str> = storage_version(crd).into_iter().collect();
     let status = json!({
         "acceptedNames": {"kind": "", "plural": ""}, "conditions": null, "storedVersions": stored,
@@ -48,8 +49,16 @@ pub fn prepare_for_create(crd: &mut Value) {
     }
 }
 
-/// Carries the status of `old` over, and notes the version objects are stored in from now on.
-pub fn prepare_for_update(new: &mut Value, old: &Value) {
+/// Defaults a changed definition, carries the status of `old` over, and notes the version objects
+/// are stored in from now on. Through its `status`, nothing but the status changes.
+pub fn prepare_update(new: &mut Value, old: &Value, subresource: Option<&str>) {
+    if subresource == Some("status") {
+        if let (Some(new), Some(spec)) = (new.as_object_mut(), old.get("spec")) {
+            new.insert("spec".to_owned(), spec.clone());
+        }
+        return;
+    }
+    default(new);
     let mut status = old.get("status").cloned().unwrap_or_else(|| json!({}));
     if let Some(storage) = storage_version(new).map(str::to_owned)
         && let Some(status) = status.as_object_mut()

@@ -46,26 +46,3 @@ pub mod user;
 mod verbs;
 
 pub use server::{Config, Server, StartError};
-// Stands in until the definitions land; whoever lands them adapts the callers.
-mod crd {
-    use crate::resource::ResourceType;
-    use crate::status::FieldError;
-    use serde_json::Value;
-    pub(crate) fn is_established(_d: &Value) -> bool {
-        false
-    }
-    pub(crate) fn resource_type(_d: &Value) -> Result<ResourceType, String> {
-        Err(String::new())
-    }
-    pub(crate) fn prepare_create(_d: &mut Value) {}
-    pub(crate) fn prepare_update(_d: &mut Value, _o: &Value, _s: Option<&str>) {}
-    pub(crate) fn validate_create(_d: &Value) -> Vec<FieldError> {
-        vec![]
-    }
-    pub(crate) fn validate_update(_d: &Value, _o: &Value) -> Vec<FieldError> {
-        vec![]
-    }
-    pub(crate) fn status(_d: &Value, _o: &[Value], _n: &str) -> Value {
-        Value::Null
-    }
-}

@@ -19,10 +19,10 @@ pub(super) struct Approval {
     pub(super) annotation: String,
 }
 
-/// The status a definition should have, given its present one, all definitions there are, and the
-/// time (RFC 3339) that conditions which change are stamped with. A status that is already right
+/// The status a definition should have, given its present one, the definitions there are (its
+/// own is passed over), and the time (RFC 3339) that conditions which change are stamped with. A status that is already right
 /// comes back as it is.
-pub fn status(crd: &Value, all: &[&Value], now: &str) -> Value {
+pub fn status(crd: &Value, all: &[Value], now: &str) -> Value {
     let mut status = crd.get("status").and_then(Value::as_object).cloned().unwrap_or_default();
     let (accepted, conflict) = names(crd, all);
     status.insert("acceptedNames".to_owned(), Value::Object(accepted));
@@ -57,7 +57,7 @@ pub fn status(crd: &Value, all: &[&Value], now: &str) -> Value {
 }
 
 /// The names a definition has after this, and the last conflict on the way there.
-fn names(crd: &Value, all: &[&Value]) -> (Map<String, Value>, Option<(&'static str, String)>) {
+fn names(crd: &Value, all: &[Value]) -> (Map<String, Value>, Option<(&'static str, String)>) {
     let own = text_at(crd, "/metadata/name");
     let others = all.iter().filter(|other| {
         text_at(other, "/spec/group") == text_at(crd, "/spec/group")

@@ -29,8 +29,8 @@ fn with(pointer: &str, value: Value) -> Value {
 
 fn errors(mut crd: Value) -> Vec<String> {
     default(&mut crd);
-    prepare_for_create(&mut crd);
-    validate(&crd).iter().map(ToString::to_string).collect()
+    prepare_create(&mut crd);
+    validate_create(&crd).iter().map(ToString::to_string).collect()
 }
 
 /// Checks one property's schema.
@@ -199,13 +199,13 @@ fn rules_must_compile() {
 fn what_an_update_may_not_change() {
     let mut old = crd();
     default(&mut old);
-    prepare_for_create(&mut old);
+    prepare_create(&mut old);
     old["metadata"]["resourceVersion"] = "1".into();
     old["status"] = status(&old, &[], "2024-01-01T00:00:00Z");
     let mut new = old.clone();
     new["spec"]["scope"] = "Cluster".into();
     new["spec"]["versions"][0]["name"] = "v2".into();
-    prepare_for_update(&mut new, &old);
+    prepare_update(&mut new, &old, None);
     let found: Vec<String> = validate_update(&new, &old).iter().map(ToString::to_string).collect();
     assert_eq!(
         found,
@@ -220,7 +220,7 @@ fn what_an_update_may_not_change() {
 fn names_are_accepted_or_in_conflict() {
     let mut first = crd();
     default(&mut first);
-    prepare_for_create(&mut first);
+    prepare_create(&mut first);
     first["status"] = status(&first, &[], "T1");
     assert_eq!(
         first["status"],
@@ -235,12 +235,12 @@ fn names_are_accepted_or_in_conflict() {
             "storedVersions": ["v1"],
         })
     );
-    assert_eq!(status(&first, &[&first], "T2"), first["status"]);
+    assert_eq!(status(&first, &[first.clone()], "T2"), first["status"]);
     let mut second = with("/spec/names/plural", json!("fuzz"));
     second["metadata"]["name"] = "fuzz.example.com".into();
     default(&mut second);
-    prepare_for_create(&mut second);
-    let found = status(&second, &[&first, &second], "T3");
+    prepare_create(&mut second);
+    let found = status(&second, &[first.clone(), second.clone()], "T3");
     assert_eq!(found["acceptedNames"], json!({"kind": "", "plural": "fuzz"}));
     assert_eq!(
         found["conditions"],
@@ -300,7 +300,7 @@ proptest! {
         let _ = resource_type(&crd);
         *crd.pointer_mut(pointers[at]).unwrap() = part;
         let _ = validate_update(&crd, &self::crd());
-        let _ = status(&crd, &[&self::crd()], "T");
+        let _ = status(&crd, &[self::crd()], "T");
         let _ = (warnings(&crd, None), resource_type(&crd));
         let _ = errors(crd);
     }

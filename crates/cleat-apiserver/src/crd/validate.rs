@@ -18,7 +18,7 @@ use crate::{
 const MOST_SELECTABLE: usize = 8;
 
 /// What is wrong with a new definition. Its names must be defaulted and its status prepared.
-pub fn validate(crd: &Value) -> Vec<FieldError> {
+pub fn validate_create(crd: &Value) -> Vec<FieldError> {
     let mut errors = metadata::validate(crd, false, NameRule::Subdomain);
     let wanted = format!("{}.{}", text_at(crd, "/spec/names/plural"), text_at(crd, "/spec/group"));
     let name = text_at(crd, "/metadata/name");
@@ -59,7 +59,8 @@ pub fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     errors
 }
 
-fn is_established(crd: &Value) -> bool {
+/// Whether a definition's names were accepted, so that its resource is served.
+pub fn is_established(crd: &Value) -> bool {
     let conditions = crd.pointer("/status/conditions").and_then(Value::as_array);
     conditions.into_iter().flatten().any(|condition| {
         text_at(condition, "/type") == "Established" && text_at(condition, "/status") == "True"
