@@ -155,6 +155,7 @@ impl Mask {
                 },
             );
         let text = STORAGE_KEY.replace_all(&text, "Key: /registry/");
+        let text = FINGERPRINT.replace_all(&text, "X509SHA256=(fingerprint)");
         let text = PEM.replace_all(&text, "(certificate)");
         let text = ADDRESS.replace_all(&text, "(address)");
         let text = CLUSTER_IP.replace_all(&text, "(cluster-ip)");
@@ -242,6 +243,9 @@ fn certificate(text: &str) -> Option<Value> {
     let bytes = STANDARD.decode(text).ok()?;
     let (_, pem) = parse_x509_pem(&bytes).ok()?;
     let certificate = pem.parse_x509().ok()?;
+    if certificate.is_ca() {
+        return Some(json!("(authority)"));
+    }
     let validity = certificate.validity();
     let days = (validity.not_after.timestamp() - validity.not_before.timestamp()) / 86_400;
     let usage = certificate.key_usage().ok().flatten().map(|usage| usage.value.to_string());
@@ -252,7 +256,6 @@ fn certificate(text: &str) -> Option<Value> {
         "usage": usage,
         "client": extended.as_ref().map(|usage| usage.value.client_auth),
         "server": extended.as_ref().map(|usage| usage.value.server_auth),
-        "authority": certificate.is_ca(),
     }))
 }
 
@@ -275,6 +278,7 @@ pattern!(REVISION, r#"(resourceVersion\\*"?: ?\\*"|ResourceVersion in record \()
 // Where an API server keeps its objects is a flag of its own.
 pattern!(STORAGE_KEY, r"Key: /\w+/");
 pattern!(TOO_OLD, r"too old resource version: (\d+) \(\d+\)");
+pattern!(FINGERPRINT, r"X509SHA256=[0-9a-f]{64}");
 pattern!(TOO_LARGE, r"Too large resource version: \d+, current: \d+");
 // The volume that the API server gives every pod for its service account's token.
 pattern!(API_ACCESS, r"kube-api-access-[a-z0-9]{5}\b");

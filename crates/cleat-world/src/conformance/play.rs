@@ -67,28 +67,35 @@ pub(crate) async fn play(
         }
         // Shared beginnings may use what the case sets, such as a schema.
         stage.let_values(&case.values)?;
-        for beginning in case.before.iter().filter_map(|name| shared.get(name)) {
+        let mut answers = Answers::new();
+        for name in &case.before {
+            let Some(beginning) = shared.get(name) else { continue };
             cleanup.extend(&beginning.cleanup);
             stage.let_values(&beginning.values)?;
             for (index, step) in beginning.steps.iter().enumerate() {
-                stage.step(step, index).await;
+                let answer = stage.step(step, index).await;
+                if in_vain(&answer) {
+                    answers.push((format!("{name} {}", step.label(index)), answer));
+                }
             }
         }
-        let mut mask =
-            Mask::new(vec![(webhooks.authority().to_owned(), "(ca)"), (id.to_owned(), "(id)")]);
-        let mut answers = Answers::new();
+        let mut mask = Mask::new(vec![
+            (webhooks.authority().to_owned(), "(ca)"),
+            (id.to_owned(), "(id)"),
+            (BASE64.encode(&namespace), "(ns in base64)"),
+        ]);
         for (index, step) in case.steps.iter().enumerate() {
             let answer = select::compared(step, stage.step(step, index).await);
-            if !step.silent {
-                let label = step.label(index);
-                let prefix =
-                    step.body.as_ref().and_then(|body| body.pointer("/metadata/generateName"));
-                if let Some(prefix) = prefix.and_then(Value::as_str) {
-                    mask.expect_generated(prefix);
-                }
-                let answer = mask.answer(&label, &answer);
-                answers.push((label, answer));
+            if step.silent && !in_vain(&answer) {
+                continue;
             }
+            let label = step.label(index);
+            let prefix = step.body.as_ref().and_then(|body| body.pointer("/metadata/generateName"));
+            if let Some(prefix) = prefix.and_then(Value::as_str) {
+                mask.expect_generated(prefix);
+            }
+            let answer = mask.answer(&label, &answer);
+            answers.push((label, answer));
         }
         Ok(answers)
     }
@@ -286,6 +293,11 @@ impl Stage<'_> {
             }
         }
     }
+}
+
+/// Whether a step could not be played or waited for nothing, which is never silent.
+fn in_vain(answer: &Value) -> bool {
+    ["not played", "until", "late"].iter().any(|trouble| answer.get(trouble).is_some())
 }
 
 /// Whether all conditions hold; null means absent, `*` present with any value.
