@@ -9,6 +9,7 @@ mod service;
 
 use std::collections::BTreeMap;
 
+pub(crate) use admit::pod_priority;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 

@@ -65,6 +65,7 @@ fn pod(all: &mut Vec<String>, path: &str, spec: &Value) {
     }
     for kind in ["initContainers", "containers"] {
         for (index, container) in spec.list(kind).iter().enumerate() {
+            fractional(all, &format!("{path}.{kind}[{index}]"), container);
             let mut seen = BTreeSet::new();
             for (place, variable) in container.list("env").iter().enumerate() {
                 let name = variable.text("name");
@@ -75,7 +76,6 @@ fn pod(all: &mut Vec<String>, path: &str, spec: &Value) {
                     ));
                 }
             }
-            fractional(all, &format!("{path}.{kind}[{index}]"), container);
         }
     }
     if spec.number("terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0) {
@@ -88,8 +88,8 @@ fn pod(all: &mut Vec<String>, path: &str, spec: &Value) {
 
 /// Bytes cannot be split; `100m` of memory is a typing error for `100M`.
 fn fractional(all: &mut Vec<String>, path: &str, container: &Value) {
-    for list in ["limits", "requests"] {
-        for name in ["memory", "ephemeral-storage"] {
+    for name in ["memory", "ephemeral-storage"] {
+        for list in ["limits", "requests"] {
             let amount = container.at("resources").at(list).at(name);
             let Ok(quantity) = super::quantity::Quantity::from_json(amount) else { continue };
             if !quantity.is_whole() {
@@ -125,10 +125,10 @@ mod tests {
             [
                 "spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use \
                  \"kubernetes.io/os\" instead",
-                "spec.containers[0].env[1]: hides previous definition of \"A\", which may be \
-                 dropped when using apply",
                 "spec.containers[0].resources.limits[memory]: fractional byte value \"100m\" is \
                  invalid, must be an integer",
+                "spec.containers[0].env[1]: hides previous definition of \"A\", which may be \
+                 dropped when using apply",
             ]
         );
     }

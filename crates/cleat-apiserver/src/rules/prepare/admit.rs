@@ -45,16 +45,63 @@ pub(super) fn tolerations(spec: &mut Object) {
     }
 }
 
-/// Only the two classes every cluster has are known here; others keep what the pod says.
+/// Gives a new pod its number in the queue. `class` is the PriorityClass the pod names, or the one
+/// marked as default when it names none; the two that every cluster has need not be looked up.
+///
+/// Errors with the sentence that follows `pods "name" is forbidden: `.
+pub(crate) fn pod_priority(pod: &mut Value, class: Option<&Value>) -> Result<(), String> {
+    let spec = child(object_of(pod), "spec");
+    let name = spec.text("priorityClassName").to_owned();
+    let (number, policy) = match (&*name, class) {
+        (_, Some(class)) => {
+            let policy = class.at("preemptionPolicy").as_str().unwrap_or(PREEMPT);
+            fill(spec, "priorityClassName", class.at("metadata").at("name").clone());
+            (class.number("value").unwrap_or(0), policy)
+        }
+        ("", None) => (0, PREEMPT),
+        (name, None) => match builtin_priority(name) {
+            Some(number) => (number, PREEMPT),
+            None => return Err(format!("no PriorityClass with name {name} was found")),
+        },
+    };
+    if let Some(given) = spec.number("priority").filter(|given| *given != number) {
+        return Err(format!(
+            "the integer value of priority ({given}) must not be provided in pod spec; priority \
+             admission controller computed {number} from the given PriorityClass name"
+        ));
+    }
+    let given = spec.text("preemptionPolicy");
+    if !given.is_empty() && given != policy {
+        return Err(format!(
+            "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; \
+             priority admission controller computed {policy} from the given PriorityClass name"
+        ));
+    }
+    spec.insert("priority".into(), number.into());
+    spec.insert("preemptionPolicy".into(), policy.into());
+    Ok(())
+}
+
+const PREEMPT: &str = "PreemptLowerPriority";
+
+fn builtin_priority(name: &str) -> Option<i64> {
+    match name {
+        "system-cluster-critical" => Some(2_000_000_000),
+        "system-node-critical" => Some(2_000_001_000),
+        _ => None,
+    }
+}
+
+/// For pods whose class nobody looked up: what can be known without.
 fn priority(spec: &mut Object) {
     let number = match spec.text("priorityClassName") {
-        "" => 0,
-        "system-cluster-critical" => 2_000_000_000,
-        "system-node-critical" => 2_000_001_000,
-        _ => return,
+        "" => Some(0),
+        name => builtin_priority(name),
     };
-    fill(spec, "priority", number);
-    fill(spec, "preemptionPolicy", "PreemptLowerPriority");
+    if let Some(number) = number {
+        fill(spec, "priority", number);
+        fill(spec, "preemptionPolicy", PREEMPT);
+    }
 }
 
 fn service_account(spec: &mut Object, env: &Env<'_>) {

@@ -295,3 +295,26 @@ fn hostile_shapes_do_not_panic() {
         }
     }
 }
+
+#[test]
+fn a_pod_cannot_choose_its_own_priority() {
+    let mut pod = json!({ "spec": {} });
+    assert_eq!(pod_priority(&mut pod, None), Ok(()));
+    assert_eq!(pod["spec"], json!({ "priority": 0, "preemptionPolicy": "PreemptLowerPriority" }));
+    let class = json!({ "metadata": { "name": "high" }, "value": 7, "preemptionPolicy": "Never" });
+    let mut pod = json!({ "spec": { "priorityClassName": "high" } });
+    assert_eq!(pod_priority(&mut pod, Some(&class)), Ok(()));
+    assert_eq!(pod["spec"]["priority"], json!(7));
+    assert_eq!(pod["spec"]["preemptionPolicy"], json!("Never"));
+    let mut pod = json!({ "spec": { "priorityClassName": "nope" } });
+    assert_eq!(
+        pod_priority(&mut pod, None).unwrap_err(),
+        "no PriorityClass with name nope was found"
+    );
+    let mut pod = json!({ "spec": { "priority": 5 } });
+    assert_eq!(
+        pod_priority(&mut pod, None).unwrap_err(),
+        "the integer value of priority (5) must not be provided in pod spec; priority admission \
+         controller computed 0 from the given PriorityClass name"
+    );
+}

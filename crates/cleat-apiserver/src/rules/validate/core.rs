@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
 
-use super::check::{Errors, data_key};
+use super::check::{Errors, data_key, shown_struct};
 use super::{net, volume};
 use crate::names;
 use crate::rules::quantity::Quantity;
@@ -234,7 +234,13 @@ pub(super) fn node(errors: &mut Errors, object: &Value) {
         let effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
         errors.one_of(format!("{path}.effect"), effect, &effects);
         if !seen.insert((effect, key)) {
-            errors.duplicate(path, taint.clone());
+            let shown = shown_struct(&[
+                ("Key", taint.at("key")),
+                ("Value", &value.into()),
+                ("Effect", taint.at("effect")),
+                ("TimeAdded", taint.at("timeAdded")),
+            ]);
+            errors.duplicate(path, shown);
         }
     }
     for (index, range) in object.at("spec").list("podCIDRs").iter().enumerate() {
