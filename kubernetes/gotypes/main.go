@@ -39,6 +39,12 @@ var served = map[string]bool{
 	"authentication.k8s.io/v1": true, "authorization.k8s.io/v1": true,
 }
 
+// internal kinds are registered but never sent as objects.
+var internal = map[string]bool{
+	"APIGroup": true, "APIVersions": true, "PodStatusResult": true, "RangeAllocation": true,
+	"SerializedReference": true, "Status": true, "WatchEvent": true,
+}
+
 func name(t reflect.Type) string {
 	path := strings.TrimPrefix(t.PkgPath(), "k8s.io/")
 	path = strings.TrimPrefix(path, "api/")
@@ -116,7 +122,7 @@ func main() {
 	roots := []string{}
 	for gvk, t := range scheme.Scheme.AllKnownTypes() {
 		gv := gvk.GroupVersion().String()
-		if !served[gv] || strings.HasSuffix(gvk.Kind, "List") || strings.HasSuffix(gvk.Kind, "Options") || gvk.Kind == "WatchEvent" {
+		if !served[gv] || internal[gvk.Kind] || strings.HasSuffix(gvk.Kind, "List") || strings.HasSuffix(gvk.Kind, "Options") {
 			continue
 		}
 		roots = append(roots, fmt.Sprintf("%s %s %s", gv, gvk.Kind, name(t)))
