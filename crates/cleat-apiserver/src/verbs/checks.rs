@@ -64,6 +64,22 @@ impl Call<'_> {
         found.ok().flatten().map(|stored| stored.value)
     }
 
+    /// A new pod's place in the queue comes from the class it names, never from itself.
+    pub(crate) fn give_priority(&self, new: &mut Value) -> Result<(), Status> {
+        if (&*self.ty.group, &*self.ty.plural) != ("", "pods") {
+            return Ok(());
+        }
+        let types = self.server.types();
+        let classes = types.get("scheduling.k8s.io", "priorityclasses");
+        let name = object::at(new, "/spec/priorityClassName").filter(|name| !name.is_empty());
+        let class = match (classes, name) {
+            (Some(classes), Some(name)) => self.objects().get(classes, "v1", "", name)?,
+            _ => None,
+        };
+        rules::pod_priority(new, class.as_ref().map(|stored| &stored.value))
+            .map_err(|why| Status::forbidden(self.gr(), &self.name, why))
+    }
+
     pub(crate) fn subresource_name(&self) -> Option<&str> {
         (!self.subresource.is_empty()).then_some(&*self.subresource)
     }

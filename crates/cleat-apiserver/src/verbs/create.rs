@@ -51,6 +51,7 @@ pub(crate) async fn store(
     call.check_namespace(&creating).map_err(NotWritten::Failed)?;
     call.check_kind_stays().map_err(NotWritten::Failed)?;
     fill_system_fields(call, &mut new);
+    call.give_priority(&mut new).map_err(NotWritten::Failed)?;
     call.prepare_create(&mut new);
     call.validate_create(&new).map_err(NotWritten::Failed)?;
     call.warnings.extend(rules::warnings(&call.ty, &new));

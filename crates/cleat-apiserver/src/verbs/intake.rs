@@ -168,7 +168,7 @@ pub(crate) fn fill_defaults(call: &Call<'_>, value: &mut Value) {
     match (&call.ty.origin, call.schema()) {
         (Origin::Custom { .. }, Some(schema)) => default::default(value, schema),
         (Origin::Custom { .. }, None) => {}
-        (Origin::Builtin, _) => rules::default(&call.ty.group, &call.ty.kind, value),
+        (Origin::Builtin, _) => rules::default(&call.api_version(), &call.ty.kind, value),
     }
 }
 
