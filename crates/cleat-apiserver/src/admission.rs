@@ -28,6 +28,8 @@ use configuration::Webhook;
 use transport::Transport;
 
 #[cfg(test)]
+mod nonsense;
+#[cfg(test)]
 mod tests;
 
 /// What is done to the object.
