@@ -15,7 +15,7 @@ const KEY_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.'
 
 /// A DNS label as in RFC 1123: `my-name`.
 pub fn dns_label(value: &str) -> Vec<String> {
-    let mut complaints = too_long(value, 63);
+    let mut complaints = too_long_name(value, 63);
     if !is_dns_label(value) {
         complaints.push(if is_dns_subdomain(value) {
             "must not contain dots".to_owned()
@@ -33,7 +33,7 @@ pub fn dns_label(value: &str) -> Vec<String> {
 
 /// A DNS subdomain as in RFC 1123: `example.com`.
 pub fn dns_subdomain(value: &str) -> Vec<String> {
-    let mut complaints = too_long(value, 253);
+    let mut complaints = too_long_name(value, 253);
     if !is_dns_subdomain(value) {
         complaints.push(pattern(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, \
@@ -47,7 +47,7 @@ pub fn dns_subdomain(value: &str) -> Vec<String> {
 
 /// A DNS label as in RFC 1035, which must begin with a letter: `my-name`.
 pub fn dns_1035_label(value: &str) -> Vec<String> {
-    let mut complaints = too_long(value, 63);
+    let mut complaints = too_long_name(value, 63);
     if !is_dns_label(value) || !value.starts_with(|c: char| c.is_ascii_lowercase()) {
         complaints.push(pattern(
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start \
@@ -149,6 +149,12 @@ fn bounded_by(value: &str, edge: impl Fn(u8) -> bool, inner: impl Fn(u8) -> bool
         }
         _ => false,
     }
+}
+
+/// Kubernetes counts bytes everywhere, but calls them characters in names.
+fn too_long_name(value: &str, max: usize) -> Vec<String> {
+    let long = value.len() > max;
+    long.then(|| format!("must be no more than {max} characters")).into_iter().collect()
 }
 
 fn too_long(value: &str, max: usize) -> Vec<String> {

@@ -179,6 +179,13 @@ pub(crate) fn key(namespace: &str, name: &str) -> String {
     }
 }
 
+/// Where Kubernetes would keep the object; only messages show it.
+pub(crate) fn path(ty: &ResourceType, namespace: &str, name: &str) -> String {
+    let custom = matches!(ty.origin, crate::resource::Origin::Custom { .. });
+    let group = if custom { format!("{}/", ty.group) } else { String::new() };
+    format!("{group}{}/{}", ty.plural, key(namespace, name))
+}
+
 /// The keys of one namespace, or all of them.
 pub(crate) fn prefix(namespace: &str) -> String {
     match namespace {

@@ -58,6 +58,13 @@ pub(crate) fn parse(content_type: &str, body: &[u8], accepts: Accepts) -> Result
     let media_type = content_type.split_once(';').map_or(content_type, |(media, _)| media);
     let known = accepts.media_types();
     if !known.contains(&media_type) {
+        if accepts == Accepts::Builtin {
+            // Built-in routes refuse before anybody looks at the kind.
+            let mut status =
+                Status::new(415, "UnsupportedMediaType", "415: Unsupported Media Type");
+            status.details.always = true;
+            return Err(status);
+        }
         return Err(Status::unsupported_media_type(format!(
             "the body of the request was in an unknown format - accepted media types include: {}",
             known.join(", ")
@@ -107,7 +114,10 @@ pub(crate) fn apply_patch(
 
 /// A patch that is well-formed but does not fit. The reason is not told, as upstream does not.
 fn does_not_fit() -> Status {
-    Status::new(422, "Invalid", "the server rejected our request due to an error in our request")
+    let message = "the server rejected our request due to an error in our request";
+    let mut status = Status::new(422, "Invalid", message);
+    status.details.always = true;
+    status
 }
 
 fn undecodable(why: &str) -> Status {

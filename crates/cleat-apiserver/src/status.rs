@@ -114,11 +114,15 @@ impl Status {
     pub fn no_such_path() -> Self {
         let mut status =
             Self::new(404, "NotFound", "the server could not find the requested resource");
-        status.details.causes.push(Cause {
-            reason: Cow::Borrowed("UnexpectedServerResponse"),
-            message: "404 page not found".to_owned(),
-            field: String::new(),
-        });
+        status.details.always = true;
+        status
+    }
+
+    /// The path exists, but not for this method.
+    pub fn no_such_method() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        let mut status = Self::new(405, "MethodNotAllowed", message);
+        status.details.always = true;
         status
     }
 

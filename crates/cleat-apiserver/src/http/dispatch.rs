@@ -16,7 +16,7 @@ use crate::patch::{self, Accepts, Patch};
 use crate::query::{DeleteOptions, ListOptions, WriteOptions, resource_version};
 use crate::resource::{Origin, ResourceType};
 use crate::server::Inner;
-use crate::status::{GroupResource, Status};
+use crate::status::Status;
 use crate::verbs::update::{Patched, Replace};
 use crate::verbs::watch::WatchQuery;
 use crate::verbs::{Call, collection, create, delete, intake, list, subresource, update, watch};
@@ -66,21 +66,7 @@ pub(super) async fn resource(server: &Arc<Inner>, asked: &Asked) -> Result<Respo
         return Ok(finish(&call, accepted, answer));
     }
     if !version.allows(&info.verb) {
-        let known = matches!(
-            &*info.verb,
-            "create"
-                | "update"
-                | "patch"
-                | "delete"
-                | "deletecollection"
-                | "get"
-                | "list"
-                | "watch"
-        );
-        return Err(match known {
-            true => Status::method_not_supported(group_resource(ty), &info.verb),
-            false => Status::no_such_path(),
-        });
+        return Err(unsupported(ty, &info.verb));
     }
     if let Some(reply) = subresource::review(&mut call, asked)? {
         return Ok(finish(&call, accepted, reply));
@@ -128,7 +114,7 @@ pub(super) async fn resource(server: &Arc<Inner>, asked: &Asked) -> Result<Respo
             let answer = collection::delete_collection(&mut call, &filter, &options).await?;
             Ok(finish(&call, accepted, (200, answer)))
         }
-        _ => Err(Status::method_not_supported(group_resource(ty), &info.verb)),
+        _ => Err(unsupported(ty, &info.verb)),
     }
 }
 
@@ -146,8 +132,12 @@ pub(crate) async fn patch_object(
     update::update(call, &change, &options).await
 }
 
-fn group_resource(ty: &ResourceType) -> GroupResource<'_> {
-    ty.group_resource()
+/// Built-in kinds have no route for what they do not do; custom ones say so by name.
+pub(crate) fn unsupported(ty: &ResourceType, verb: &str) -> Status {
+    match ty.origin {
+        Origin::Builtin => Status::no_such_method(),
+        Origin::Custom { .. } => Status::method_not_supported(ty.group_resource(), verb),
+    }
 }
 
 fn code(created: bool) -> u16 {
@@ -162,8 +152,7 @@ fn check_scope(ty: &ResourceType, asked: &Asked) -> Result<(), Status> {
     match (ty.namespaced, in_namespace) {
         (true, false) if named => Err(Status::no_such_path()),
         (true, false) if matches!(&*info.verb, "list" | "watch") => Ok(()),
-        // Upstream has no such route, but for a few old kinds.
-        (true, false) => Err(Status::method_not_supported(ty.group_resource(), &info.verb)),
+        (true, false) => Err(unsupported(ty, &info.verb)),
         (false, true) => Err(Status::no_such_path()),
         _ => Ok(()),
     }
@@ -190,7 +179,7 @@ fn open_watch(
     let info = &asked.info;
     let options = ListOptions::checked(&asked.query, info.watch_in_path, &call.ty, &call.version)?;
     let asked_revision = resource_version(&options.resource_version)
-        .map_err(|error| Status::invalid("meta.k8s.io", "ListOptions", "", &[error]))?;
+        .map_err(|error| Status::new(500, "", error.to_string()))?;
     let current = call.objects().store().revision();
     if asked_revision > current {
         return Err(list::too_new(asked_revision, current));

@@ -122,7 +122,10 @@ impl Call<'_> {
                 errors.extend(rule_errors(&errors, new, None, schema));
             }
             (Origin::Custom { .. }, None) => {}
-            (Origin::Builtin, _) => errors.extend(rules::validate_create(&self.ty, new)),
+            (Origin::Builtin, _) => {
+                errors.extend(unqualified_finalizers(new));
+                errors.extend(rules::validate_create(&self.ty, new));
+            }
         }
         errors.extend(self.special_errors(new, None));
         self.refuse(&errors, new)
@@ -131,6 +134,8 @@ impl Call<'_> {
     /// Everything that is wrong with a changed object, or with the change.
     pub(crate) fn validate_update(&self, new: &Value, old: &Value) -> Result<(), Status> {
         let mut errors = metadata::validate_common_update(new, old, self.ty.namespaced);
+        // Upstream asks once for all kinds and once more for each.
+        errors.extend(metadata::validate_update(new, old));
         let subresource = self.subresource_name();
         match (&self.ty.origin, self.schema()) {
             (Origin::Custom { .. }, Some(schema)) => {
@@ -142,6 +147,7 @@ impl Call<'_> {
             }
             (Origin::Custom { .. }, None) => {}
             (Origin::Builtin, _) => {
+                errors.extend(unqualified_finalizers(new));
                 errors.extend(rules::validate_update(&self.ty, subresource, old, new));
             }
         }
@@ -170,6 +176,17 @@ impl Call<'_> {
         }
         Err(Status::invalid(&self.ty.group, &self.ty.kind, object::name(new), errors))
     }
+}
+
+/// Built-in kinds take only finalizers that say whose they are.
+fn unqualified_finalizers(new: &Value) -> Vec<FieldError> {
+    let standard = ["kubernetes", "orphan", "foregroundDeletion"];
+    let why = "name is neither a standard finalizer name nor is it fully qualified";
+    let unqualified = |(index, name): (usize, &str)| {
+        let bad = !name.contains('/') && !standard.contains(&name);
+        bad.then(|| FieldError::invalid(format!("metadata.finalizers[{index}]"), name, why))
+    };
+    object::finalizers(new).enumerate().filter_map(unqualified).collect()
 }
 
 /// What the rules of a schema say, unless the object is too wrong for them to be asked.

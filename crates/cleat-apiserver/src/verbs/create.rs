@@ -22,6 +22,7 @@ pub(crate) async fn create(
     settle_namespace(call, &mut new)?;
     wipe_system_fields(&mut new);
     let generated = object::name(&new).is_empty() && !generate_name(&new).is_empty();
+    call.drop_repeated_owners(&mut new);
     call.track(None, &mut new, &options.field_manager);
     let template = new;
     for _ in 0..RETRIES {
@@ -34,11 +35,21 @@ pub(crate) async fn create(
         match store(call, new, options).await {
             Ok(stored) => return Ok(stored),
             Err(NotWritten::Raced) if generated => {}
-            Err(NotWritten::Raced) => return Err(Status::already_exists(call.gr(), &call.name)),
+            Err(NotWritten::Raced) => return Err(taken(call)),
             Err(NotWritten::Failed(status)) => return Err(status),
         }
     }
-    Err(Status::already_exists(call.gr(), &call.name))
+    Err(taken(call))
+}
+
+/// The name is in use, perhaps by an object on its way out.
+fn taken(call: &Call<'_>) -> Status {
+    let mut status = Status::already_exists(call.gr(), &call.name);
+    let current = call.current().ok().flatten();
+    if current.is_some_and(|found| object::deletion_timestamp(&found.value).is_some()) {
+        status.message = format!("object is being deleted: {}", status.message);
+    }
+    status
 }
 
 /// One try under one name. [`NotWritten::Raced`] means the name is taken.
@@ -48,6 +59,10 @@ pub(crate) async fn store(
     options: &WriteOptions,
 ) -> Result<Value, NotWritten> {
     let creating = call.name.clone();
+    if !object::resource_version(&new).is_empty() {
+        let why = "resourceVersion should not be set on objects to be created";
+        return Err(NotWritten::Failed(Status::new(500, "", why)));
+    }
     call.check_namespace(&creating).map_err(NotWritten::Failed)?;
     call.check_kind_stays().map_err(NotWritten::Failed)?;
     fill_system_fields(call, &mut new);
@@ -82,6 +97,10 @@ pub(crate) fn settle_namespace(call: &Call<'_>, new: &mut Value) -> Result<(), S
     if given == expected {
         return Ok(());
     }
+    if expected.is_empty() {
+        object::metadata_mut(new).remove("namespace");
+        return Ok(());
+    }
     Err(Status::bad_request(
         "the namespace of the provided object does not match the namespace sent on the request",
     ))
@@ -90,14 +109,9 @@ pub(crate) fn settle_namespace(call: &Call<'_>, new: &mut Value) -> Result<(), S
 /// What only the server may set.
 fn wipe_system_fields(new: &mut Value) {
     let meta = object::metadata_mut(new);
-    for field in [
-        "creationTimestamp",
-        "uid",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "selfLink",
-        "generation",
-    ] {
+    for field in
+        ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]
+    {
         meta.remove(field);
     }
 }
@@ -105,7 +119,6 @@ fn wipe_system_fields(new: &mut Value) {
 fn fill_system_fields(call: &Call<'_>, new: &mut Value) {
     let now = call.server.clock.now_text();
     let meta = object::metadata_mut(new);
-    meta.remove("resourceVersion");
     meta.insert("creationTimestamp".into(), now.into());
     meta.insert("uid".into(), Uuid::new_v4().to_string().into());
 }
@@ -132,6 +145,31 @@ impl Call<'_> {
     pub(crate) fn track(&self, live: Option<&Value>, new: &mut Value, manager: &str) {
         let name = self.manager(manager);
         self.as_manager(&name, |target, manager| apply::track_update(live, new, target, manager));
+    }
+
+    /// An owner named twice counts once; the client is told.
+    pub(crate) fn drop_repeated_owners(&mut self, new: &mut Value) {
+        let mut seen = Vec::new();
+        let mut repeated: Vec<String> = Vec::new();
+        let references = object::metadata_mut(new).get_mut("ownerReferences");
+        let Some(references) = references.and_then(Value::as_array_mut) else { return };
+        references.retain(|reference| {
+            let first = !seen.contains(reference);
+            let uid = reference.get("uid").and_then(Value::as_str).unwrap_or_default();
+            if !first && !repeated.iter().any(|known| known == uid) {
+                repeated.push(uid.to_owned());
+            }
+            seen.push(reference.clone());
+            first
+        });
+        if !repeated.is_empty() {
+            self.warnings.push(format!(
+                ".metadata.ownerReferences contains duplicate entries; API server dedups owner \
+                 references in 1.20+, and may reject such requests as early as 1.24; please fix \
+                 your requests; duplicate UID(s) observed: {}",
+                repeated.join(", ")
+            ));
+        }
     }
 
     /// What server-side apply and the tracking of fields need to know about this call.

@@ -15,7 +15,7 @@ use crate::objects::{NotWritten, Stored};
 use crate::query::{DeleteOptions, Propagation};
 use crate::resource::ResourceType;
 use crate::rules::{self, GarbagePolicy};
-use crate::status::Status;
+use crate::status::{GroupResource, Status};
 
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
@@ -58,21 +58,24 @@ fn check_preconditions(
     if let Some(wanted) = options.uid.as_deref()
         && wanted != uid
     {
-        let why = format!(
-            "Precondition failed: UID in precondition: {wanted}, UID in object meta: {uid}"
-        );
-        return Err(call.conflict(&why));
+        return Err(changed(call, "UID", wanted, uid, "deleted and then recreated"));
     }
     if let Some(wanted) = options.resource_version.as_deref()
         && wanted != revision
     {
-        let why = format!(
-            "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in \
-             object meta: {revision}"
-        );
-        return Err(call.conflict(&why));
+        return Err(changed(call, "ResourceVersion", wanted, revision, "modified"));
     }
     Ok(())
+}
+
+/// The object is not the one the client means. Kubernetes names the kind here, not the resource.
+fn changed(call: &Call<'_>, what: &str, wanted: &str, found: &str, perhaps: &str) -> Status {
+    let kind = GroupResource { group: &call.ty.group, resource: &call.ty.kind };
+    let why = format!(
+        "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). \
+         The object might have been {perhaps}"
+    );
+    Status::conflict(kind, &call.name, why)
 }
 
 async fn attempt(
@@ -101,15 +104,21 @@ async fn attempt(
     let waits = grace > 0
         || object::finalizers(&marked).next().is_some()
         || (namespace_kind && has_spec_finalizers(&marked));
-    if !waits {
+    if !waits && !is_pod(&call.ty) {
         return leave(call, options, current).await;
     }
     mark(call, &mut marked, grace);
-    if options.dry_run || marked == current.value {
-        return Ok(Deleted::Marked(marked));
+    let mut current = current;
+    if !options.dry_run && marked != current.value {
+        current = call.objects().replace(&call.ty, &call.version, marked, &current).await?;
+    } else {
+        current.value = marked;
     }
-    let stored = call.objects().replace(&call.ty, &call.version, marked, &current).await?;
-    Ok(Deleted::Marked(stored.value))
+    match waits {
+        true => Ok(Deleted::Marked(current.value)),
+        // A pod that nothing holds is marked and gone in one request.
+        false => leave(call, options, current).await,
+    }
 }
 
 async fn leave(
@@ -136,8 +145,11 @@ fn mark(call: &Call<'_>, object: &mut Value, grace: i64) {
     }
     let meta = object::metadata_mut(object);
     meta.insert("deletionTimestamp".into(), clock::seconds(end).into());
-    meta.insert("deletionGracePeriodSeconds".into(), grace.into());
-    if first && let Some(generation) = meta.get("generation").and_then(Value::as_i64) {
+    if is_namespace(&call.ty) || is_definition(&call.ty) {
+        // Both are marked by code of their own, which leaves the rest alone.
+    } else if meta.insert("deletionGracePeriodSeconds".into(), grace.into()).is_none()
+        && let Some(generation) = meta.get("generation").and_then(Value::as_i64)
+    {
         meta.insert("generation".into(), (generation + 1).into());
     }
     if is_namespace(&call.ty) {
@@ -150,8 +162,7 @@ fn mark(call: &Call<'_>, object: &mut Value, grace: i64) {
 
 /// Only pods that a node may be running are given time to end.
 fn grace_seconds(ty: &ResourceType, object: &Value, options: &DeleteOptions) -> i64 {
-    let pod = ty.group.is_empty() && &*ty.plural == "pods";
-    if !pod {
+    if !is_pod(ty) {
         return 0;
     }
     let ended = matches!(object::at(object, "/status/phase"), Some("Succeeded" | "Failed"));
@@ -207,6 +218,10 @@ fn hold_definition(definition: &mut Value, now: &str) {
         "InstanceDeletionPending",
         "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
     );
+}
+
+fn is_pod(ty: &ResourceType) -> bool {
+    ty.group.is_empty() && &*ty.plural == "pods"
 }
 
 pub(crate) fn is_definition(ty: &ResourceType) -> bool {

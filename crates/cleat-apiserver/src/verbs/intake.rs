@@ -24,7 +24,7 @@ pub(crate) fn read(
 ) -> Result<Value, Status> {
     let default = DefaultKind { api_version: &call.api_version(), kind: &call.ty.kind };
     let (value, json) = parse(media, body, default)?;
-    check_kind(call, &value)?;
+    check_kind(call, &value, json.as_deref().unwrap_or(body))?;
     shape(call, value, json.as_deref().unwrap_or(body), media, validation)
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn parse(
         BodyFormat::Json => {
             serde_json::from_slice(body).map(|value| (value, None)).map_err(|error| {
                 let why = gojson::json_error(body, &error);
-                let shown = hex_head(body);
+                let shown = head(body);
                 unreadable(format!("couldn't get version/kind; json parse error: {why} ({shown})"))
             })
         }
@@ -70,14 +70,19 @@ pub(crate) fn parse(
 }
 
 /// The first bytes of a body, as Kubernetes shows them.
-fn hex_head(body: &[u8]) -> String {
-    const SHOWN: usize = 33;
-    let head: String = body.iter().take(SHOWN).map(|byte| format!("{byte:02x}")).collect();
-    if body.len() > SHOWN { format!("{head} ...") } else { head }
+fn head(body: &[u8]) -> String {
+    const SHOWN: usize = 30;
+    let start = body.get(..SHOWN).unwrap_or(body);
+    let shown = match body.first() {
+        None => return "<empty>".to_owned(),
+        Some(b'{') => String::from_utf8_lossy(start).into_owned(),
+        Some(_) => start.iter().map(|byte| format!("{byte:02x}")).collect(),
+    };
+    if body.len() > SHOWN { format!("{shown} ...") } else { shown }
 }
 
 /// The body must be of the kind and version that the path says.
-fn check_kind(call: &Call<'_>, value: &Value) -> Result<(), Status> {
+fn check_kind(call: &Call<'_>, value: &Value, body: &[u8]) -> Result<(), Status> {
     let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let custom = matches!(call.ty.origin, Origin::Custom { .. });
@@ -85,6 +90,14 @@ fn check_kind(call: &Call<'_>, value: &Value) -> Result<(), Status> {
         return Err(Status::bad_request(format!(
             "Object 'Kind' is missing in '{}'",
             compact(value)
+        )));
+    }
+    if api_version.matches('/').count() > 1 {
+        return Err(Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): unexpected GroupVersion \
+             string: {api_version} ({})",
+            call.ty.kind,
+            head(body)
         )));
     }
     let expected = call.api_version();

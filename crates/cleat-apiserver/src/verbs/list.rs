@@ -92,14 +92,14 @@ fn continuation(options: &ListOptions) -> Result<Option<ContinueToken>, Status> 
         return Err(Status::bad_request(why));
     }
     let token = ContinueToken::decode(&options.continue_token)
-        .map_err(|error| Status::bad_request(error.to_string()))?;
+        .map_err(|error| Status::bad_request(format!("invalid continue token: {error}")))?;
     Ok(Some(token))
 }
 
 /// The revision to list at; `None` for the newest.
 fn wanted_revision(call: &Call<'_>, options: &ListOptions) -> Result<Option<Revision>, Status> {
     let asked = resource_version(&options.resource_version)
-        .map_err(|error| Status::invalid("meta.k8s.io", "ListOptions", "", &[error]))?;
+        .map_err(|error| Status::bad_request(format!("invalid resource version: {error}")))?;
     let current = call.objects().store().revision();
     if asked > current {
         return Err(too_new(asked, current));

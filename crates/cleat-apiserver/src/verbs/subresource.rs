@@ -8,7 +8,7 @@ use super::{Call, create, delete, intake, update};
 use crate::authn;
 use crate::authz;
 use crate::http::Asked;
-use crate::http::dispatch::patch_object;
+use crate::http::dispatch::{patch_object, unsupported};
 use crate::object;
 use crate::patch::{self, Accepts};
 use crate::protobuf::DefaultKind;
@@ -25,7 +25,7 @@ pub(crate) async fn answer(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, V
     let subresource = known.ok_or_else(Status::no_such_path)?;
     let verb = &*asked.info.verb;
     if !subresource.verbs.iter().any(|allowed| &**allowed == verb) {
-        return Err(Status::method_not_supported(ty.group_resource(), verb));
+        return Err(unsupported(&ty, verb));
     }
     match (&*ty.group, &*ty.plural, &*call.subresource, verb) {
         (_, _, "scale", _) => scaled(call, asked).await,
@@ -48,7 +48,7 @@ pub(crate) async fn answer(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, V
             let written = patch_object(call, asked).await?;
             Ok((if written.created { 201 } else { 200 }, written.value))
         }
-        _ => Err(Status::method_not_supported(ty.group_resource(), verb)),
+        _ => Err(unsupported(&ty, verb)),
     }
 }
 

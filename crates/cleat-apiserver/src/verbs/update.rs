@@ -6,9 +6,10 @@ use super::{Call, MODIFIED, RETRIES, create, delete, intake};
 use crate::apply;
 use crate::negotiate::BodyFormat;
 use crate::object;
-use crate::objects::{NotWritten, Stored};
+use crate::objects::{self, NotWritten, Stored};
 use crate::patch::{self, Patch};
-use crate::query::WriteOptions;
+use crate::query::{FieldValidation, WriteOptions};
+use crate::quote::quoted;
 use crate::rules;
 use crate::status::{FieldError, Status};
 
@@ -32,6 +33,11 @@ pub(crate) trait Change {
 
     /// The kind of options webhooks are shown.
     fn options_kind(&self) -> &'static str;
+
+    /// Whether the stored object is the one the client means.
+    fn check_identity(&self, call: &Call<'_>, new: &Value, old: &Value) -> Result<(), Status> {
+        check_revision(call, new, old)
+    }
 }
 
 /// Carries a change through.
@@ -62,22 +68,19 @@ async fn bring_into_being(
     options: &WriteOptions,
 ) -> Result<Written, NotWritten> {
     let mut new = change.apply(call, None).map_err(NotWritten::Failed)?;
-    if !object::resource_version(&new).is_empty() || !object::uid(&new).is_empty() {
+    let uid = object::uid(&new).to_owned();
+    if !uid.is_empty() {
         // The client means an object it has seen, and that one is gone.
-        return Err(NotWritten::Failed(gone(call, &new)));
+        return Err(NotWritten::Failed(call.conflict(&format!(
+            "uid mismatch: the provided object specified uid {uid}, and no existing object was \
+             found"
+        ))));
     }
+    object::metadata_mut(&mut new).remove("resourceVersion");
     call.server.authorize_creation(call).map_err(NotWritten::Failed)?;
     create::settle_namespace(call, &mut new).map_err(NotWritten::Failed)?;
     let value = create::store(call, new, options).await?;
     Ok(Written { value, created: true })
-}
-
-fn gone(call: &Call<'_>, new: &Value) -> Status {
-    let uid = object::uid(new);
-    if uid.is_empty() {
-        return call.not_found();
-    }
-    call.conflict(&format!("Precondition failed: UID in precondition: {uid}, UID in object meta: "))
 }
 
 async fn attempt(
@@ -88,7 +91,7 @@ async fn attempt(
 ) -> Result<Written, NotWritten> {
     let old = &current.value;
     let mut new = change.apply(call, Some(old)).map_err(NotWritten::Failed)?;
-    check_identity(call, &new, old).map_err(NotWritten::Failed)?;
+    change.check_identity(call, &new, old).map_err(NotWritten::Failed)?;
     keep_system_fields(&mut new, old);
     call.prepare_update(&mut new, old);
     call.validate_update(&new, old).map_err(NotWritten::Failed)?;
@@ -124,13 +127,22 @@ fn finished(call: &Call<'_>, new: &Value, old: &Value) -> bool {
     marked && free && !in_grace && !held
 }
 
-fn check_identity(call: &Call<'_>, new: &Value, old: &Value) -> Result<(), Status> {
+/// A PUT that names a uid means that object and no other.
+fn check_uid(call: &Call<'_>, new: &Value, old: &Value) -> Result<(), Status> {
     let (given, actual) = (object::uid(new), object::uid(old));
     if !given.is_empty() && given != actual {
         return Err(call.conflict(&format!(
-            "Precondition failed: UID in precondition: {given}, UID in object meta: {actual}"
+            "StorageError: invalid object, Code: 4, Key: /registry/{}, ResourceVersion: 0, \
+             AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, UID in object \
+             meta: {actual}",
+            objects::path(&call.ty, &call.namespace, &call.name),
         )));
     }
+    Ok(())
+}
+
+/// A revision in the body is the one the client has seen.
+fn check_revision(call: &Call<'_>, new: &Value, old: &Value) -> Result<(), Status> {
     let revision = object::resource_version(new);
     if revision.is_empty() || revision == "0" {
         if rules::unconditional_update(&call.ty) {
@@ -141,12 +153,8 @@ fn check_identity(call: &Call<'_>, new: &Value, old: &Value) -> Result<(), Statu
         return Err(Status::invalid(&call.ty.group, &call.ty.plural, &call.name, &[error]));
     }
     if revision.parse::<u64>().is_err() {
-        let error = FieldError::invalid(
-            "metadata.resourceVersion",
-            revision,
-            format!("strconv.ParseUint: parsing {revision:?}: invalid syntax"),
-        );
-        return Err(Status::invalid(&call.ty.group, &call.ty.kind, &call.name, &[error]));
+        let why = format!("strconv.ParseUint: parsing {}: invalid syntax", quoted(revision));
+        return Err(Status::new(500, "", why));
     }
     if revision != object::resource_version(old) {
         return Err(call.conflict(MODIFIED));
@@ -183,6 +191,7 @@ impl Change for Replace<'_> {
     fn apply(&self, call: &mut Call<'_>, current: Option<&Value>) -> Result<Value, Status> {
         let mut new = self.body.clone();
         create::settle_namespace(call, &mut new)?;
+        call.drop_repeated_owners(&mut new);
         call.track(current, &mut new, self.manager);
         Ok(new)
     }
@@ -198,6 +207,11 @@ impl Change for Replace<'_> {
 
     fn options_kind(&self) -> &'static str {
         "UpdateOptions"
+    }
+
+    fn check_identity(&self, call: &Call<'_>, new: &Value, old: &Value) -> Result<(), Status> {
+        check_uid(call, new, old)?;
+        check_revision(call, new, old)
     }
 }
 
@@ -217,6 +231,7 @@ impl Change for Patched<'_> {
         let json = new.to_string().into_bytes();
         new = intake::shape(call, new, &json, BodyFormat::Json, self.options.field_validation)?;
         intake::check_name(call, &new)?;
+        call.drop_repeated_owners(&mut new);
         call.track(current, &mut new, &self.options.field_manager);
         Ok(new)
     }
@@ -241,27 +256,16 @@ impl Patched<'_> {
         config: &Value,
         current: Option<&Value>,
     ) -> Result<Value, Status> {
-        let json = config.to_string().into_bytes();
-        let warned = call.warnings.len();
-        // Only for its findings: what is applied is what was written, without defaults.
-        intake::shape(
-            call,
-            config.clone(),
-            &json,
-            BodyFormat::Json,
-            self.options.field_validation,
-        )?;
-        let mut config = config.clone();
-        settle_identity(call, &mut config)?;
         let force = self.options.force;
         let merged = call.as_manager(&self.options.field_manager, |target, manager| {
-            apply::server_side_apply(current, &config, target, manager, force)
+            apply::server_side_apply(current, config, target, manager, force)
         })?;
+        let mut merged = merged;
+        settle_identity(call, &mut merged)?;
         let json = merged.to_string().into_bytes();
-        let findings = crate::query::FieldValidation::Ignore;
-        let new = intake::shape(call, merged, &json, BodyFormat::Json, findings)?;
-        call.warnings.truncate(call.warnings.len().max(warned));
-        Ok(new)
+        // What the schema does not know was refused by the merge itself.
+        let findings = FieldValidation::Ignore;
+        intake::shape(call, merged, &json, BodyFormat::Json, findings)
     }
 }
 

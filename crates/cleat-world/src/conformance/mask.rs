@@ -90,6 +90,8 @@ impl Mask {
                     cells.iter().map(|cell| self.cell(cell)).collect()
                 }
                 ("nodePort" | "healthCheckNodePort", Value::Number(_)) => json!("(port)"),
+                // Prose, and everybody's own.
+                ("kubernetes.io/description", _) => json!("(description)"),
                 _ => self.value(value, revision),
             };
             let name = match self.text(name) {
@@ -272,7 +274,7 @@ pattern!(AGE, r"^(\d+(y|d|h|m|s))+$|^<invalid>$");
 pattern!(JWT, r"^eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$");
 pattern!(PEM, r"(?s)-----BEGIN CERTIFICATE-----.*-----END CERTIFICATE-----\n?");
 pattern!(ADDRESS, r"127\.0\.0\.1:\d+");
-pattern!(CLUSTER_IP, r"\b10\.0\.0\.\d+\b");
+pattern!(CLUSTER_IP, r"\b10\.\d+\.\d+\.\d+\b");
 // In texts that quote a whole object, as JSON (perhaps quoted again) or YAML.
 pattern!(REVISION, r#"(resourceVersion\\*"?: ?\\*"|ResourceVersion in record \()([1-9]\d*)"#);
 // Where an API server keeps its objects is a flag of its own.
