@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
-use cleat_world::conformance::{Answers, Suite};
+use cleat_world::conformance::{Answers, Suite, embedded};
 use cleat_world::kubernetes::{Binaries, ControlPlanes, Durability, kubeconfig};
 use cleat_world::server::{Remote, Server};
 
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// Compare with the recorded answers instead of a running kube-apiserver
     #[arg(long, conflicts_with = "record")]
     recorded: bool,
-    /// The server that is tested, from this kubeconfig
+    /// Test this kubeconfig's server instead of the embedded one
     #[arg(long)]
     ours: Option<PathBuf>,
     /// The context in that kubeconfig [default: its first]
@@ -59,7 +59,12 @@ async fn compare(args: &Args) -> Result<()> {
     let ours = async {
         match &args.ours {
             Some(path) => suite.play(&remote(path, args.context.as_deref())?, &run).await,
-            None => bail!("name the server to test: --ours KUBECONFIG [--context NAME]"),
+            None => {
+                let (server, ours) = embedded().await?;
+                let answers = suite.play(&ours, &run).await;
+                server.stop().await;
+                answers
+            }
         }
     };
     let (real, ours) = if args.recorded {

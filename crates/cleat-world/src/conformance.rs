@@ -8,6 +8,7 @@
 
 mod case;
 mod compare;
+mod embedded;
 mod mask;
 mod play;
 mod recorded;
@@ -26,6 +27,7 @@ use sha2::{Digest as _, Sha256};
 
 pub use self::case::Case;
 pub use self::compare::{Difference, Known};
+pub use self::embedded::embedded;
 use self::webhook::Webhooks;
 use crate::server::Server;
 
