@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use cleat_store::{Event, EventKind, Range, Revision, Watch, WatchError};
-use futures::Stream;
+use futures::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -78,8 +78,16 @@ pub(crate) fn watch(
             page.revision
         }
     };
-    let opened = store.watch(&bucket, &prefix, after);
-    let watch = opened.map_err(|compacted| too_old(after, compacted.floor))?;
+    let watch = match store.watch(&bucket, &prefix, after) {
+        Ok(watch) => watch,
+        // Whoever watches hears of this in the stream, at its beginning as later on.
+        Err(compacted) => {
+            let mut out = BytesMut::new();
+            let status = too_old(after, compacted.floor);
+            line("ERROR", status.to_json().to_string().as_bytes(), &mut out);
+            return Ok(futures::stream::iter([Ok(out.freeze())]).left_stream());
+        }
+    };
     let now = Instant::now();
     let mut watcher = Watcher {
         server: Arc::clone(server),
@@ -109,10 +117,11 @@ pub(crate) fn watch(
         watcher.bookmark(after, true, &mut out);
         watcher.push(out);
     }
-    Ok(futures::stream::unfold(watcher, |mut watcher| async move {
+    let told = futures::stream::unfold(watcher, |mut watcher| async move {
         let chunk = watcher.next().await?;
         Some((Ok(chunk), watcher))
-    }))
+    });
+    Ok(told.right_stream())
 }
 
 pub(crate) fn too_old(asked: Revision, floor: Revision) -> Status {
