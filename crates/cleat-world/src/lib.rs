@@ -5,6 +5,10 @@
 pub mod conformance;
 pub mod kubernetes;
 pub mod server;
+pub mod wait;
+pub mod webhook;
 pub mod world;
 
+pub use wait::{eventually, within};
+pub use webhook::Webhook;
 pub use world::World;

@@ -5,6 +5,8 @@
 //! `cluster1`, …) the same test runs on those servers; they are shared by all tests, so a test
 //! names what it makes with [`World::unique`] and looks only at that.
 
+mod secure;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,6 +19,11 @@ use cleat_apiserver::{Config, Server};
 use cleat_store::{Limits, Store};
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio::sync::OnceCell;
+
+pub use self::secure::Credentials;
+use self::secure::Endpoint;
+use crate::kubernetes::kubeconfig;
 
 /// The environment variable that names a kubeconfig of real servers.
 pub const WORLD: &str = "CLEAT_WORLD";
@@ -32,8 +39,12 @@ pub struct World {
 pub struct Cluster {
     pub name: String,
     client: Client,
-    /// Kept alive with the world; `None` for a real one.
-    embedded: Option<Server>,
+    side: Side,
+}
+
+enum Side {
+    Embedded { server: Server, authority: Arc<Authority>, endpoint: OnceCell<Endpoint> },
+    Real(Endpoint),
 }
 
 impl World {
@@ -61,7 +72,7 @@ impl World {
 
     /// Whether the servers are embedded ones.
     pub fn is_embedded(&self) -> bool {
-        self.hub.embedded.is_some()
+        self.hub.server().is_some()
     }
 
     /// A name that no other test uses, on whichever servers.
@@ -78,30 +89,50 @@ impl Cluster {
 
     /// The server itself, where it is an embedded one.
     pub fn server(&self) -> Option<&Server> {
-        self.embedded.as_ref()
+        match &self.side {
+            Side::Embedded { server, .. } => Some(server),
+            Side::Real(_) => None,
+        }
+    }
+
+    /// A client over TLS that is whoever `credentials` say.
+    ///
+    /// An embedded server begins to listen on loopback when this is first asked for.
+    pub async fn client_with(&self, credentials: Credentials) -> Result<Client> {
+        match &self.side {
+            Side::Real(endpoint) => endpoint.client(credentials),
+            Side::Embedded { server, authority, endpoint } => endpoint
+                .get_or_try_init(|| Endpoint::listen(&self.name, server.public_router(), authority))
+                .await?
+                .client(credentials),
+        }
     }
 
     async fn embedded(name: &str) -> Result<Self> {
         let now = jiff::Timestamp::now();
-        let authority = Authority::generate(&format!("{name}-ca"), now)?;
+        let authority = Arc::new(Authority::generate(&format!("{name}-ca"), now)?);
         let tokens = ServiceAccountTokens::new(SigningKey::generate()?, "https://embedded.cleat");
         let server = Server::start(Config {
             store: Store::in_memory(Limits::default()),
             authenticator: Authenticator::new().with_service_accounts(tokens),
-            authority: Some(Arc::new(authority)),
+            authority: Some(Arc::clone(&authority)),
             pretend_workloads: false,
             admission: Admission::default(),
         })
         .await?;
         let client = Client::new(server.router(), "default");
-        Ok(Self { name: name.to_owned(), client, embedded: Some(server) })
+        let side = Side::Embedded { server, authority, endpoint: OnceCell::new() };
+        Ok(Self { name: name.to_owned(), client, side })
     }
 
-    async fn real(name: &str, kubeconfig: &PathBuf) -> Result<Self> {
-        let config = Kubeconfig::read_from(kubeconfig)
-            .with_context(|| format!("read the kubeconfig {}", kubeconfig.display()))?;
+    async fn real(name: &str, path: &PathBuf) -> Result<Self> {
+        let config = Kubeconfig::read_from(path)
+            .with_context(|| format!("read the kubeconfig {}", path.display()))?;
         let options = KubeConfigOptions { context: Some(name.to_owned()), ..Default::default() };
         let config = kube::Config::from_custom_kubeconfig(config, &options).await?;
-        Ok(Self { name: name.to_owned(), client: Client::try_from(config)?, embedded: None })
+        let access = kubeconfig::read(path)?.into_iter().find(|access| access.name == name);
+        let access = access.with_context(|| format!("no {name} in {}", path.display()))?;
+        let side = Side::Real(Endpoint::new(access.url, access.authority));
+        Ok(Self { name: name.to_owned(), client: Client::try_from(config)?, side })
     }
 }

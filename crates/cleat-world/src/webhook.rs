@@ -1,0 +1,84 @@
+//! A validating webhook for tests: real HTTPS on loopback, an answer of the test's choice, and a
+//! record of everything it was asked.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context as _, Result};
+use bytes::Bytes;
+use cleat_apiserver::certificates::Authority;
+use cleat_apiserver::tls::{self, ServeOptions, ServerCertificate, ServerTls};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// A running webhook; it ends with the runtime.
+pub struct Webhook {
+    pub url: String,
+    /// PEM, for `clientConfig.caBundle`.
+    pub authority: String,
+    asked: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Webhook {
+    /// `answer` sees a review's request; `Err` refuses it with that message.
+    pub async fn start(
+        answer: impl Fn(&Value) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let authority = Authority::generate("webhook-ca", Timestamp::now())?;
+        let day = SignedDuration::from_hours(24);
+        let issued = authority.issue_server("webhook", &["127.0.0.1"], Timestamp::now(), day)?;
+        // A verifier of clients wants an authority, although no client has to show anything.
+        let own = [authority.certificate().clone()];
+        let tls = ServerTls::new(ServerCertificate::new(&issued)?, &own)?;
+        let listener = TcpListener::bind("127.0.0.1:0").await.context("listen on loopback")?;
+        let url = format!("https://{}/", listener.local_addr()?);
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let record = Arc::clone(&asked);
+        let answer = Arc::new(answer);
+        let router = axum::Router::new().fallback(move |body: Bytes| {
+            let (record, answer) = (Arc::clone(&record), Arc::clone(&answer));
+            async move { respond(&body, &record, &*answer) }
+        });
+        let forever = std::future::pending();
+        tokio::spawn(tls::serve(listener, Some(tls), router, ServeOptions::default(), forever));
+        Ok(Self { url, authority: authority.certificate_pem().to_owned(), asked })
+    }
+
+    /// The requests of the reviews so far, in order of arrival.
+    pub fn asked(&self) -> Vec<Value> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Forgets what it was asked.
+    pub fn forget(&self) {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+fn respond(
+    body: &[u8],
+    record: &Mutex<Vec<Value>>,
+    answer: &dyn Fn(&Value) -> Result<(), String>,
+) -> http::Response<axum::body::Body> {
+    let review: Value = serde_json::from_slice(body).unwrap_or_default();
+    let request = review.get("request").cloned().unwrap_or_default();
+    let verdict = answer(&request);
+    let uid = request.get("uid").cloned().unwrap_or_default();
+    record.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+    let response = match verdict {
+        Ok(()) => json!({ "uid": uid, "allowed": true }),
+        Err(why) => {
+            let status = json!({ "code": 403, "message": why });
+            json!({ "uid": uid, "allowed": false, "status": status })
+        }
+    };
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": response,
+    });
+    let mut answer = http::Response::new(axum::body::Body::from(review.to_string()));
+    let json = http::HeaderValue::from_static("application/json");
+    answer.headers_mut().insert(http::header::CONTENT_TYPE, json);
+    answer
+}
