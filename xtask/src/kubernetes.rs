@@ -1,11 +1,15 @@
 //! `cargo xtask kubernetes`: build, start and end real control planes. The work is in `cleat-world`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
-use cleat_world::kubernetes::{Binaries, ControlPlanes, Durability, down};
+use cleat_world::kubernetes::{Binaries, ControlPlanes, Durability, down, kubeconfig};
+
+/// What tests expect: a hub and two clusters.
+const WORLD: usize = 3;
 
 #[derive(Subcommand)]
 pub(crate) enum Args {
@@ -25,6 +29,13 @@ pub(crate) enum Args {
         /// Let etcd wait for the disk, as benchmarks must
         #[arg(long)]
         durable: bool,
+    },
+    /// Run the integration tests on real control planes
+    ///
+    /// On those that `up` started, or on a hub and two clusters started and ended for this.
+    Test {
+        /// What to pass on to the tests, such as a part of a name
+        args: Vec<String>,
     },
     /// End what `up` started and remove its state
     Down {
@@ -49,6 +60,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
             let durability = if durable { Durability::Durable } else { Durability::Fast };
             up(&Binaries::built(&module)?, dir.unwrap_or_else(default_dir), n, durability)
         }
+        Args::Test { args } => test(&module, &args),
         Args::Down { dir } => {
             let dir = dir.unwrap_or_else(default_dir);
             let ended = down(&dir)?;
@@ -66,13 +78,51 @@ pub(crate) fn default_dir() -> PathBuf {
     crate::root().join("target").join("kubernetes")
 }
 
+fn test(module: &Path, args: &[String]) -> Result<()> {
+    let running = default_dir().join("kubeconfig");
+    if running.exists() && kubeconfig::read(&running)?.len() >= WORLD {
+        return run_suite(&running, args);
+    }
+    let binaries = Binaries::built(module)?;
+    let dir = crate::root().join("target").join("kubernetes-test");
+    let runtime = runtime()?;
+    let planes = runtime.block_on(async {
+        tokio::select! {
+            planes = ControlPlanes::start(&binaries, &dir, WORLD, Durability::Fast) => planes,
+            _ = tokio::signal::ctrl_c() => bail!("interrupted"),
+        }
+    })?;
+    let outcome = run_suite(&planes.kubeconfig(), args);
+    // Ends what was started here, whatever came of the tests.
+    drop(planes);
+    outcome
+}
+
+/// Says how many ran through the test program's own last line.
+fn run_suite(kubeconfig: &Path, args: &[String]) -> Result<()> {
+    println!("on the real control planes of {}", kubeconfig.display());
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .current_dir(crate::root())
+        .args(["test", "--quiet", "--package", "cleat-world", "--test", "suite", "--"])
+        .args(args)
+        .env(cleat_world::world::WORLD, kubeconfig)
+        .status()
+        .context("run cargo test")?;
+    if !status.success() {
+        bail!("tests failed on real control planes");
+    }
+    Ok(())
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.enable_all().build().context("start the runtime")
+}
+
 fn up(binaries: &Binaries, dir: PathBuf, n: u16, durability: Durability) -> Result<()> {
     let begun = Instant::now();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .context("start the runtime")?;
-    let planes = runtime.block_on(async {
+    let planes = runtime()?.block_on(async {
         // Dropping the start ends what it had started.
         tokio::select! {
             planes = ControlPlanes::start(binaries, &dir, usize::from(n), durability) => planes,
