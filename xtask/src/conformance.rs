@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
 use cleat_world::conformance::{Answers, Suite, embedded};
@@ -22,6 +22,12 @@ pub(crate) struct Args {
     /// Compare with the recorded answers instead of a running kube-apiserver
     #[arg(long, conflicts_with = "record")]
     recorded: bool,
+    /// Show every difference, not only the first of each case
+    #[arg(long)]
+    full: bool,
+    /// Seconds to wait for what a server does by and by
+    #[arg(long, default_value_t = 60)]
+    patience: u64,
     /// Test this kubeconfig's server instead of the embedded one
     #[arg(long)]
     ours: Option<PathBuf>,
@@ -48,6 +54,7 @@ async fn compare(args: &Args) -> Result<()> {
     if let Some(part) = &args.only {
         suite.only(part);
     }
+    suite.set_patience(Duration::from_secs(args.patience));
     let run =
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos().to_string();
     if args.record {
@@ -72,7 +79,10 @@ async fn compare(args: &Args) -> Result<()> {
     } else {
         tokio::try_join!(real(&suite, &run), ours)?
     };
-    let report = suite.compare(&real, &ours);
+    let mut report = suite.compare(&real, &ours);
+    if args.full {
+        report.shown_per_case = usize::MAX;
+    }
     println!("{report} (in {} s)", begun.elapsed().as_secs());
     if !report.passed() {
         bail!("the answers differ");

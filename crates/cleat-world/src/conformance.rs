@@ -19,6 +19,7 @@ mod webhook;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use futures::StreamExt as _;
@@ -28,6 +29,7 @@ use sha2::{Digest as _, Sha256};
 pub use self::case::Case;
 pub use self::compare::{Difference, Known};
 pub use self::embedded::embedded;
+use self::play::Ground;
 use self::webhook::Webhooks;
 use crate::server::Server;
 
@@ -43,6 +45,7 @@ pub struct Suite {
     cases: Vec<Case>,
     shared: BTreeMap<String, case::Shared>,
     known: Vec<Known>,
+    patience: Duration,
 }
 
 impl Suite {
@@ -55,12 +58,18 @@ impl Suite {
     pub fn load(folder: &Path) -> Result<Self> {
         let (cases, shared) = case::load(folder)?;
         let known = compare::known(&folder.join("differences.yaml"))?;
-        Ok(Self { folder: folder.to_owned(), cases, shared, known })
+        let patience = Duration::from_secs(60);
+        Ok(Self { folder: folder.to_owned(), cases, shared, known, patience })
     }
 
     /// Leaves only cases whose name contains `part`.
     pub fn only(&mut self, part: &str) {
         self.cases.retain(|case| case.name.contains(part));
+    }
+
+    /// How long to wait for what a server does by and by. A minute, unless set.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.patience = patience;
     }
 
     #[must_use]
@@ -72,14 +81,14 @@ impl Suite {
     /// servers whose answers are to be compared must be given the same.
     pub async fn play(&self, server: &dyn Server, run: &str) -> Result<BTreeMap<String, Answers>> {
         let webhooks = Webhooks::start().await.context("start the webhooks")?;
-        let webhooks = &webhooks;
+        let ground = Ground { server, webhooks: &webhooks, patience: self.patience };
         futures::stream::iter(&self.cases)
             .map(|case| async move {
                 let id = id(run, &case.name);
                 let answers =
-                    play::play(case, &self.shared, server, webhooks, &id).await.unwrap_or_else(
-                        |error| vec![("*".to_owned(), json!({"not played": format!("{error:#}")}))],
-                    );
+                    play::play(case, &self.shared, ground, &id).await.unwrap_or_else(|error| {
+                        vec![("*".to_owned(), json!({"not played": format!("{error:#}")}))]
+                    });
                 (case.name.clone(), answers)
             })
             .buffer_unordered(AT_ONCE)
@@ -109,7 +118,7 @@ impl Suite {
         ours: &BTreeMap<String, Answers>,
     ) -> Report {
         let none = Answers::new();
-        let mut report = Report::default();
+        let mut report = Report { shown_per_case: 6, ..Report::default() };
         let mut used = BTreeSet::new();
         for case in &self.cases {
             let name = &case.name;
@@ -120,7 +129,10 @@ impl Suite {
                 compare::answers(name, real, ours.get(name).unwrap_or(&none))
             };
             report.compared += 1;
-            report.equal += usize::from(differences.is_empty());
+            if differences.is_empty() {
+                report.equal += 1;
+                report.conforming.insert(name.clone());
+            }
             for difference in differences {
                 match self.known.iter().position(|known| known.covers(&difference)) {
                     Some(known) => {
@@ -162,6 +174,10 @@ pub struct Report {
     pub unlisted: Vec<Difference>,
     /// Entries of the list that no longer differ.
     pub no_longer: Vec<Known>,
+    /// Names of the cases that are equal.
+    pub conforming: BTreeSet<String>,
+    /// How many differences of a case are shown.
+    pub shown_per_case: usize,
 }
 
 impl Report {
@@ -173,18 +189,16 @@ impl Report {
 
 impl std::fmt::Display for Report {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        /// One server gone wrong would otherwise fill the screen.
-        const SHOWN_PER_CASE: usize = 6;
         let mut by_case: BTreeMap<&str, Vec<&Difference>> = BTreeMap::new();
         for difference in &self.unlisted {
             by_case.entry(&difference.case).or_default().push(difference);
         }
         for differences in by_case.values() {
-            for difference in differences.iter().take(SHOWN_PER_CASE) {
+            for difference in differences.iter().take(self.shown_per_case) {
                 writeln!(formatter, "{difference}")?;
             }
             if let Some(more) =
-                differences.len().checked_sub(SHOWN_PER_CASE).filter(|more| *more > 0)
+                differences.len().checked_sub(self.shown_per_case).filter(|more| *more > 0)
             {
                 writeln!(formatter, "    … and {more} more in this case")?;
             }

@@ -36,19 +36,27 @@ const HEADERS: [&str; 7] = [
     "www-authenticate",
 ];
 
-/// How long a condition may take to hold, or an event to arrive, unless the step says otherwise.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a server may say nothing at all.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// What a case is played on.
+#[derive(Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    pub(crate) server: &'a dyn Server,
+    pub(crate) webhooks: &'a Webhooks,
+    /// How long a condition may take to hold, or an event to arrive, unless the step says otherwise.
+    pub(crate) patience: Duration,
+}
 
 /// Plays `case`; `id` is what its names are made unique with.
 pub(crate) async fn play(
     case: &Case,
     shared: &BTreeMap<String, Shared>,
-    server: &dyn Server,
-    webhooks: &Webhooks,
+    ground: Ground<'_>,
     id: &str,
 ) -> Result<Answers> {
-    let mut stage =
-        Stage { server, webhooks, id, names: Names::default(), watches: BTreeMap::new() };
+    let webhooks = ground.webhooks;
+    let mut stage = Stage { ground, id, names: Names::default(), watches: BTreeMap::new() };
     let namespace = format!("ns-{id}");
     for (name, text) in [
         ("id", id.to_owned()),
@@ -106,8 +114,7 @@ pub(crate) async fn play(
 }
 
 struct Stage<'a> {
-    server: &'a dyn Server,
-    webhooks: &'a Webhooks,
+    ground: Ground<'a>,
     id: &'a str,
     names: Names,
     watches: BTreeMap<String, Watch>,
@@ -183,10 +190,12 @@ impl Stage<'_> {
             Action::Collect { watch } => {
                 let until = step.until.as_ref().map(|until| self.fill(until)).transpose()?;
                 let watch = self.watches.get_mut(watch).context("no such watch is open")?;
-                let patience = step.within.map_or(PATIENCE, Duration::from_secs);
+                let patience = step.within.map_or(self.ground.patience, Duration::from_secs);
                 watch.collect(step.events, until.as_ref(), step.bookmarks, patience).await
             }
-            Action::Webhooks { path } => Ok(json!({"events": self.webhooks.asked(self.id, path)})),
+            Action::Webhooks { path } => {
+                Ok(json!({"events": self.ground.webhooks.asked(self.id, path)}))
+            }
         }
     }
 
@@ -195,7 +204,8 @@ impl Stage<'_> {
             return whole(self.send(step, method, path).await?).await;
         };
         let until = self.fill(until)?;
-        let deadline = Instant::now() + step.within.map_or(PATIENCE, Duration::from_secs);
+        let deadline =
+            Instant::now() + step.within.map_or(self.ground.patience, Duration::from_secs);
         let mut pause = Duration::from_millis(20);
         loop {
             let mut answer = whole(self.send(step, method, path).await?).await?;
@@ -219,7 +229,7 @@ impl Stage<'_> {
 
     async fn send(&self, step: &Step, method: &str, path: &str) -> Result<Response<Body>> {
         let (caller, request) = self.request(step, method, path)?;
-        timeout(PATIENCE, self.server.send(caller, request))
+        timeout(SILENCE, self.ground.server.send(caller, request))
             .await
             .context("the server does not answer")?
     }
@@ -312,7 +322,7 @@ pub(crate) fn holds(until: &BTreeMap<String, Value>, answer: &Value) -> bool {
 /// The whole answer as one value.
 async fn whole(response: Response<Body>) -> Result<Value> {
     let (head, body) = response.into_parts();
-    let body = timeout(PATIENCE, body.collect())
+    let body = timeout(SILENCE, body.collect())
         .await
         .context("the answer does not end")?
         .context("read the answer")?
