@@ -56,6 +56,7 @@ pub(crate) fn json_error(body: &[u8], error: &serde_json::Error) -> String {
         "control character (\\u0000-\\u001F) found while parsing a string" => "in string literal",
         "invalid number" => "in numeric literal",
         "invalid escape" => "in string escape code",
+        "recursion limit exceeded" => "exceeded max depth",
         _ => return text,
     };
     let shown = match offender {

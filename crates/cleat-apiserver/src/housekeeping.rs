@@ -331,14 +331,18 @@ async fn delete_as(
     }
 }
 
-/// Rewrites an object until nobody else is quicker. `change` returns whether it changed anything.
+/// Rewrites an object until nobody else is quicker, and notes `manager` (and the subresource it
+/// would use) as who did. `change` returns whether it changed anything.
 async fn rewrite(
     server: &Inner,
     ty: &Arc<ResourceType>,
     at: &ObjectRef,
+    (manager, subresource): (&str, &str),
     change: impl Fn(&mut Value) -> bool,
 ) -> Result<(), Status> {
     use crate::objects::NotWritten;
+    let mut call = Call::internal(server, &User::default(), ty, &at.namespace, &at.name);
+    subresource.clone_into(&mut call.subresource);
     for _ in 0..crate::verbs::RETRIES {
         let version = &ty.storage_version;
         let Some(current) = server.objects.get(ty, version, &at.namespace, &at.name)? else {
@@ -348,6 +352,7 @@ async fn rewrite(
         if !change(&mut new) || new == current.value {
             return Ok(());
         }
+        call.track(Some(&current.value), &mut new, manager);
         let free = object::deletion_timestamp(&new).is_some()
             && object::finalizers(&new).next().is_none()
             && !(delete::is_namespace(ty) && delete::has_spec_finalizers(&new));

@@ -45,6 +45,8 @@ pub(crate) struct Asked {
     pub(crate) headers: HeaderMap,
     pub(crate) user: User,
     pub(crate) body: Bytes,
+    /// Only the headers of the answer are wanted.
+    pub(crate) head: bool,
 }
 
 impl Asked {
@@ -67,8 +69,15 @@ async fn handle(server: Arc<Inner>, owner: Option<&User>, request: Request) -> R
         Err(error @ PathError::NoKind { .. }) => return respond::text(500, &error.to_string()),
         Err(error) => return respond::text(400, &error.to_string()),
     };
-    let mut asked =
-        Asked { info, query, headers: parts.headers, user: User::anonymous(), body: Bytes::new() };
+    let head = parts.method == http::Method::HEAD;
+    let mut asked = Asked {
+        info,
+        query,
+        headers: parts.headers,
+        user: User::anonymous(),
+        body: Bytes::new(),
+        head,
+    };
     let peer = parts.extensions.get::<Arc<Peer>>().and_then(|peer| peer.identity.as_ref());
     let answer = match admit(&server, owner, peer, &mut asked) {
         Err(status) => Err(status),

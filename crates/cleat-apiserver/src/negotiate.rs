@@ -118,6 +118,15 @@ pub fn answer(accept: &str, endpoint: Endpoint) -> Result<Answer, Status> {
             Err(not_acceptable(&format!("{JSON};stream=watch, {PROTOBUF};stream=watch")))
         }
         Some(answer) => Ok(answer),
+        // Built-in routes refuse before anybody looks at the kind.
+        None if !clauses.iter().any(Clause::is_ours) => {
+            let message = format!(
+                "406: Not Acceptable\n\nAvailable representations: {JSON}, {YAML}, {PROTOBUF}"
+            );
+            let mut status = Status::not_acceptable(message);
+            status.details.always = true;
+            Err(status)
+        }
         None => Err(not_acceptable(&format!("{JSON}, {YAML}, {PROTOBUF}"))),
     }
 }

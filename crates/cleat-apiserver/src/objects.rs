@@ -12,8 +12,10 @@ use serde_json::Value;
 
 use crate::housekeeping::Housekeeper;
 use crate::object;
-use crate::resource::ResourceType;
+use crate::resource::{Origin, ResourceType, Root};
 use crate::rules::{autoscaler, events};
+use crate::schema::default::default;
+use crate::schema::prune::prune;
 use crate::status::Status;
 
 /// An object and the revision it was read or written at.
@@ -120,6 +122,10 @@ impl Objects {
             .await;
         let entry = written.map_err(NotWritten::from)?;
         self.housekeeper.written(ty, old, &value);
+        if matches!(envelope.conversion, Conversion::Custom { .. }) {
+            // What was stored may show less than what was sent.
+            value = envelope.open(&entry.value).unwrap_or(value);
+        }
         Ok(Stored { value, revision: entry.modified })
     }
 
@@ -181,7 +187,7 @@ pub(crate) fn key(namespace: &str, name: &str) -> String {
 
 /// Where Kubernetes would keep the object; only messages show it.
 pub(crate) fn path(ty: &ResourceType, namespace: &str, name: &str) -> String {
-    let custom = matches!(ty.origin, crate::resource::Origin::Custom { .. });
+    let custom = matches!(ty.origin, Origin::Custom { .. });
     let group = if custom { format!("{}/", ty.group) } else { String::new() };
     format!("{group}{}/{}", ty.plural, key(namespace, name))
 }
@@ -203,7 +209,7 @@ pub(crate) struct Envelope {
 }
 
 /// How the stored form differs from the one asked for.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone)]
 enum Conversion {
     /// Only in `apiVersion` and `kind`.
     None,
@@ -211,6 +217,8 @@ enum Conversion {
     Event,
     /// The first version of autoscalers knows fewer metrics.
     AutoscalerV1,
+    /// Another version of a custom resource: each shows only what its own schema knows.
+    Custom { shown: Option<Root>, stored: Option<Root> },
 }
 
 impl Conversion {
@@ -218,20 +226,40 @@ impl Conversion {
         match (&*ty.group, &*ty.plural, version) {
             ("events.k8s.io", "events", _) => Self::Event,
             ("autoscaling", "horizontalpodautoscalers", "v1") => Self::AutoscalerV1,
+            _ if ty.origin != Origin::Builtin && *version != *ty.storage_version => {
+                let schema = |name: &str| ty.version(name).and_then(|found| found.schema.clone());
+                Self::Custom { shown: schema(version), stored: schema(&ty.storage_version) }
+            }
             _ => Self::None,
         }
     }
 
-    fn show(self, stored: Value) -> Value {
+    fn is_none(&self) -> bool {
+        matches!(self, Self::None)
+    }
+
+    fn show(&self, mut stored: Value) -> Value {
         match self {
+            Self::Custom { shown: Some(root), .. } => {
+                prune(&mut stored, root.schema());
+                stored
+            }
+            Self::Custom { shown: None, .. } => stored,
             Self::None => stored,
             Self::Event => events::from_core(&stored),
             Self::AutoscalerV1 => autoscaler::to_v1(&stored),
         }
     }
 
-    fn keep(self, object: &Value) -> Option<Value> {
+    fn keep(&self, object: &Value) -> Option<Value> {
         match self {
+            Self::Custom { stored: Some(root), .. } => {
+                let mut stored = object.clone();
+                prune(&mut stored, root.schema());
+                default(&mut stored, root.schema());
+                Some(stored)
+            }
+            Self::Custom { stored: None, .. } => None,
             Self::None => None,
             Self::Event => Some(events::to_core(object)),
             Self::AutoscalerV1 => Some(autoscaler::from_v1(object)),
@@ -260,7 +288,7 @@ impl Envelope {
 
     /// Appends the whole object to `out`.
     pub(crate) fn write(&self, stored: &Bytes, out: &mut BytesMut) {
-        if self.conversion != Conversion::None {
+        if !self.conversion.is_none() {
             let object = self.open(stored).unwrap_or_default();
             out.put_slice(object.to_string().as_bytes());
             return;
@@ -271,7 +299,7 @@ impl Envelope {
 
     /// Appends the object as an item of a list: built-in lists leave out what the list says.
     pub(crate) fn write_item(&self, stored: &Bytes, builtin: bool, out: &mut BytesMut) {
-        if builtin && self.conversion == Conversion::None {
+        if builtin && self.conversion.is_none() {
             out.put_slice(stored);
         } else {
             self.write(stored, out);

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{flag, storage_version, text_at, texts_at, versions};
 use crate::{
+    discovery::newer_first,
     resource::{Column, Origin, ResourceType, Root, ScalePaths, Subresource, Version},
     schema::{LoadError, Schemas},
 };
@@ -60,7 +61,7 @@ fn one_version(crd: &Value, version: &Value, kind: &str) -> Result<Version, Load
     let name = text_at(version, "/name");
     let deprecation =
         flag(version, "deprecated").then(|| match text_at(version, "/deprecationWarning") {
-            "" => format!("{}/{name} {kind} is deprecated", text_at(crd, "/spec/group")).into(),
+            "" => deprecated(crd, name, kind).into(),
             warning => warning.into(),
         });
     let scale = version.pointer("/subresources/scale").filter(|scale| !scale.is_null());
@@ -144,5 +145,26 @@ fn rank(version: &str) -> Option<(u8, u64, u64)> {
         (_, Some(rest), _) => Some((2, major, minor(rest)?)),
         (_, _, Some(rest)) => Some((1, major, minor(rest)?)),
         _ => None,
+    }
+}
+
+/// The warning for a deprecated version that brings none of its own.
+fn deprecated(crd: &Value, name: &str, kind: &str) -> String {
+    let group = text_at(crd, "/spec/group");
+    let mut newer: Vec<&str> = crd
+        .pointer("/spec/versions")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter(|version| flag(version, "served") && !flag(version, "deprecated"))
+        .map(|version| text_at(version, "/name"))
+        .filter(|other| newer_first(other, name).is_lt())
+        .collect();
+    newer.sort_by(|a, b| newer_first(a, b));
+    match newer.first() {
+        Some(newest) => {
+            format!("{group}/{name} {kind} is deprecated; use {group}/{newest} {kind}")
+        }
+        None => format!("{group}/{name} {kind} is deprecated"),
     }
 }

@@ -272,7 +272,10 @@ fn a_definition_becomes_a_resource_type() {
     assert_eq!((&*resource.storage_version, &*resource.list_kind), ("v1", "FooList"));
     assert!(resource.namespaced);
     let beta = resource.version("v1beta1").unwrap();
-    assert_eq!(beta.deprecation.as_deref(), Some("example.com/v1beta1 Foo is deprecated"));
+    assert_eq!(
+        beta.deprecation.as_deref(),
+        Some("example.com/v1beta1 Foo is deprecated; use example.com/v1 Foo")
+    );
     assert_eq!(beta.subresource("scale").unwrap().kind.as_ref(), "Scale");
     assert!(beta.schema.as_ref().unwrap().schema().property("spec").is_some());
     let mut all = ["v1alpha1", "foo", "v10", "v2", "v2beta2", "v2beta10", "abc"];

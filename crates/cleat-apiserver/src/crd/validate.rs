@@ -502,7 +502,7 @@ fn stored_versions(crd: &Value, errors: &mut Vec<FieldError>) {
     let field = "status.storedVersions";
     if stored.is_empty() {
         let detail = "must have at least one stored version";
-        errors.push(FieldError::invalid(field, stored, detail));
+        errors.push(FieldError::invalid(field, Value::Null, detail));
         return;
     }
     for version in versions(crd).iter().filter(|version| flag(version, "storage")) {

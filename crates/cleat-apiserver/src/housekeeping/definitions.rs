@@ -31,7 +31,7 @@ pub(super) async fn settle(server: &Arc<Inner>, name: &str) -> Result<Outcome, S
         .filter(|other| object::name(other) != name)
         .collect();
     let now = server.clock.now_text();
-    rewrite(server, ty, &at, |definition| {
+    rewrite(server, ty, &at, ("kube-apiserver", "status"), |definition| {
         let status = crd::status(definition, &others, &now);
         if let Some(map) = definition.as_object_mut() {
             map.insert("status".into(), status);
@@ -64,7 +64,7 @@ async fn end(
     }
     let now = server.clock.now_text();
     let established = instances.is_some();
-    rewrite(server, ty, at, |definition| {
+    rewrite(server, ty, at, ("kube-apiserver", "status"), |definition| {
         let (status, reason, message) = match (left, established) {
             (0, true) => ("False", "InstanceDeletionCompleted", "removed all instances"),
             (0, false) => ("False", "NeverEstablished", "resource was never established"),
@@ -101,6 +101,9 @@ async fn remove(server: &Inner, ty: &Arc<ResourceType>, instance: &Value) -> Res
                 let meta = object::metadata_mut(&mut new);
                 meta.insert("deletionTimestamp".into(), server.clock.now_text().into());
                 meta.insert("deletionGracePeriodSeconds".into(), 0.into());
+                if let Some(generation) = meta.get("generation").and_then(Value::as_i64) {
+                    meta.insert("generation".into(), (generation + 1).into());
+                }
                 server.objects.replace(ty, version, new, &current).await
             }
             (false, _) => {

@@ -116,7 +116,10 @@ pub(super) async fn check_dependent(
             .filter(|(_, state)| matches!(state, Owner::Absent | Owner::Waiting))
             .filter_map(|(reference, _)| Some(reference.get("uid")?.as_str()?.to_owned()))
             .collect();
-        rewrite(server, &ty, at, |object| drop_owners(object, &lost)).await?;
+        rewrite(server, &ty, at, ("kube-controller-manager", ""), |object| {
+            drop_owners(object, &lost)
+        })
+        .await?;
         return Ok(Outcome::Done);
     }
     if states.is_empty() {
@@ -199,7 +202,10 @@ pub(super) async fn release_owner(server: &Arc<Inner>, at: &ObjectRef) -> Result
         let lost = BTreeSet::from([uid.to_owned()]);
         for dependent in &dependents {
             let Some((ty, _)) = find(server, dependent)? else { continue };
-            rewrite(server, &ty, dependent, |object| drop_owners(object, &lost)).await?;
+            rewrite(server, &ty, dependent, ("kube-controller-manager", ""), |object| {
+                drop_owners(object, &lost)
+            })
+            .await?;
         }
         return finish(server, &ty, at, ORPHAN).await;
     }
@@ -233,7 +239,7 @@ async fn finish(
     at: &ObjectRef,
     finalizer: &str,
 ) -> Result<Outcome, Status> {
-    rewrite(server, ty, at, |object| {
+    rewrite(server, ty, at, ("kube-controller-manager", ""), |object| {
         object::remove_finalizer(object, finalizer);
         true
     })

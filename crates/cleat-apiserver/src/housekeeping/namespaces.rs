@@ -48,7 +48,7 @@ pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<Outcome, St
     let refused = !content.failures.is_empty();
     let now = server.clock.now_text();
     let at = ObjectRef::of(&ty, &found.value);
-    rewrite(server, &ty, &at, |namespace| {
+    rewrite(server, &ty, &at, ("kube-controller-manager", "status"), |namespace| {
         if !done {
             report(namespace, &content, &now);
         }

@@ -32,13 +32,19 @@ pub(super) async fn advance(server: &Arc<Inner>, at: &ObjectRef) -> Result<Outco
         };
     }
     let now = server.clock.now();
-    rewrite(server, &ty, at, |current| match pretend::status(&ty, current, now) {
-        Some(status) => {
-            object::as_map(current).insert("status".into(), status);
-            true
-        }
-        None => false,
-    })
+    rewrite(
+        server,
+        &ty,
+        at,
+        ("kube-controller-manager", "status"),
+        |current| match pretend::status(&ty, current, now) {
+            Some(status) => {
+                object::as_map(current).insert("status".into(), status);
+                true
+            }
+            None => false,
+        },
+    )
     .await?;
     Ok(Outcome::Done)
 }

@@ -20,7 +20,7 @@ pub(super) async fn aggregate(server: &Arc<Inner>) -> Result<Outcome, Status> {
     {
         let Some(rules) = authz::aggregated_rules(role, roles.iter()) else { continue };
         let at = ObjectRef::of(ty, role);
-        rewrite(server, ty, &at, |current| {
+        rewrite(server, ty, &at, ("clusterrole-aggregation-controller", ""), |current| {
             if let Some(map) = current.as_object_mut() {
                 map.insert("rules".into(), rules.clone());
             }

@@ -43,7 +43,7 @@ pub(super) async fn sign(server: &Arc<Inner>, name: &str) -> Result<Outcome, Sta
         .and_then(|parsed| authority.sign_request(&parsed, signer, &usages, seconds, now));
     let text = server.clock.now_text();
     let at = ObjectRef::of(ty, &request);
-    rewrite(server, ty, &at, |current| {
+    rewrite(server, ty, &at, ("kube-controller-manager", "status"), |current| {
         let Some(map) = current.as_object_mut() else { return false };
         let status = object::as_map(map.entry("status").or_insert_with(|| json!({})));
         match &outcome {

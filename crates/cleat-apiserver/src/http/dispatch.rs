@@ -7,8 +7,8 @@ use axum::response::Response;
 use http::header;
 use serde_json::Value;
 
-use super::Asked;
 use super::respond::{self, Answer, AnswerBody};
+use super::{Asked, paths};
 use crate::form::{Form, Presenter};
 use crate::negotiate::{self, Endpoint, Format};
 use crate::objects::Envelope;
@@ -44,10 +44,12 @@ impl Accepted {
 pub(super) async fn resource(server: &Arc<Inner>, asked: &Asked) -> Result<Response, Status> {
     let info = &asked.info;
     let types = server.types();
-    let ty = types.get(&info.group, &info.resource).ok_or_else(Status::no_such_path)?;
-    let version = ty.version(&info.version).filter(|version| version.served);
-    let version = version.ok_or_else(Status::no_such_path)?;
-    check_scope(ty, asked)?;
+    let found = types.get(&info.group, &info.resource).and_then(|ty| {
+        let version = ty.version(&info.version).filter(|version| version.served)?;
+        in_scope(ty, asked).then_some((ty, version))
+    });
+    let Some((ty, version)) = found else { return paths::absent(&types, &info.group) };
+    check_method(ty, asked)?;
     let endpoint = match &*info.verb {
         "watch" => Endpoint::Watch,
         _ => Endpoint::Resource,
@@ -68,16 +70,19 @@ pub(super) async fn resource(server: &Arc<Inner>, asked: &Asked) -> Result<Respo
         let answer = subresource::answer(&mut call, asked).await?;
         return Ok(finish(&call, accepted, answer));
     }
-    // Offered or not: without changes nobody could remove the finalizers of its last objects.
-    let changes = matches!(ty.origin, Origin::Custom { .. }) && CHANGES.contains(&&*info.verb);
-    if !version.allows(&info.verb) && !changes {
+    // A kind on its way out publishes fewer verbs, but says itself why it takes no more.
+    if ty.origin == Origin::Builtin && !version.allows(&info.verb) {
         return Err(unsupported(ty, &info.verb));
     }
     if let Some(reply) = subresource::review(&mut call, asked)? {
         return Ok(finish(&call, accepted, reply));
     }
     match &*info.verb {
-        "get" => get(&call, accepted),
+        "get" => {
+            let revision = asked.query.text("resourceVersion");
+            resource_version(revision).map_err(|error| Status::new(500, "", error.to_string()))?;
+            get(&call, accepted)
+        }
         "list" => {
             let options =
                 ListOptions::checked(&asked.query, info.watch_in_path, ty, &version.name)?;
@@ -149,18 +154,36 @@ fn code(created: bool) -> u16 {
     if created { 201 } else { 200 }
 }
 
-/// Namespaced resources are read across namespaces, but written in one; others have none.
-fn check_scope(ty: &ResourceType, asked: &Asked) -> Result<(), Status> {
+/// Whether there is such a path: namespaced objects are named within a namespace, others never.
+fn in_scope(ty: &ResourceType, asked: &Asked) -> bool {
     let info = &asked.info;
-    let in_namespace = !info.namespace.is_empty() && &*ty.plural != "namespaces";
-    let named = !info.name.is_empty() && !info.name_from_selector;
-    match (ty.namespaced, in_namespace) {
-        (true, false) if named => Err(Status::no_such_path()),
-        (true, false) if matches!(&*info.verb, "list" | "watch") => Ok(()),
-        (true, false) => Err(unsupported(ty, &info.verb)),
-        (false, true) => Err(Status::no_such_path()),
-        _ => Ok(()),
+    let namespaced = !info.namespace.is_empty() && &*ty.plural != "namespaces";
+    match (ty.namespaced, namespaced) {
+        (true, false) => !names_object(asked),
+        (false, true) => false,
+        _ => info.parts.len() <= 3,
     }
+}
+
+fn names_object(asked: &Asked) -> bool {
+    !asked.info.name.is_empty() && !asked.info.name_from_selector
+}
+
+/// Objects are created in collections, and everything else is done to them by name.
+fn check_method(ty: &ResourceType, asked: &Asked) -> Result<(), Status> {
+    let info = &asked.info;
+    let collection = ty.namespaced && info.namespace.is_empty();
+    let fits = match &*info.verb {
+        _ if !info.subresource.is_empty() => true,
+        "list" | "watch" => true,
+        "create" => !names_object(asked) && !collection,
+        "deletecollection" => !collection,
+        _ => names_object(asked),
+    };
+    if fits && !(asked.head && matches!(&*info.verb, "list" | "get")) {
+        return Ok(());
+    }
+    Err(unsupported(ty, &info.verb))
 }
 
 fn get(call: &Call<'_>, accepted: Accepted) -> Result<Response, Status> {

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use super::{Asked, respond};
 use crate::discovery;
 use crate::negotiate::Format;
+use crate::resource::Origin;
 use crate::server::Inner;
 use crate::status::Status;
+use crate::types::Types;
 
 /// What `kubectl version` shows; the API is that of this Kubernetes release.
 pub(crate) const GIT_VERSION: &str = concat!("v1.36.4+cleat.", env!("CARGO_PKG_VERSION"));
@@ -36,9 +38,24 @@ pub(super) fn answer(server: &Arc<Inner>, asked: &Asked) -> Result<Response, Sta
             "/openapi/v3", "/readyz", "/version"] })),
         _ => None,
     };
-    match document {
-        Some(document) => Ok(respond::value(200, format, &document)),
-        None => Err(Status::no_such_path()),
+    if document.is_some() && !matches!(&*asked.info.verb, "get" | "head") {
+        return Err(Status::no_such_method());
+    }
+    match (document, parts.as_slice()) {
+        (Some(document), _) => Ok(respond::value(200, format, &document)),
+        (None, ["api", ..]) => Err(Status::no_such_path()),
+        (None, ["apis", group, ..]) => absent(&types, group),
+        (None, _) => Ok(respond::text(404, "404 page not found\n")),
+    }
+}
+
+/// Nothing is there. Groups of built-in kinds say it as Kubernetes does, all others as any web
+/// server.
+pub(super) fn absent(types: &Types, group: &str) -> Result<Response, Status> {
+    let known = types.all().iter().any(|ty| &*ty.group == group && ty.origin == Origin::Builtin);
+    match known {
+        true => Err(Status::no_such_path()),
+        false => Ok(respond::text(404, "404 page not found\n")),
     }
 }
 

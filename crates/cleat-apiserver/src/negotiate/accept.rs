@@ -15,6 +15,14 @@ impl<'a> Clause<'a> {
         self.parameters.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value)
     }
 
+    /// Names something that can be answered, in whatever view.
+    pub(super) fn is_ours(&self) -> bool {
+        matches!(
+            (self.kind, self.subtype),
+            ("*", "*") | ("application", "json" | "yaml" | "vnd.kubernetes.protobuf")
+        )
+    }
+
     /// Upstream's order, which is not transitive: better quality or, whatever the quality, no
     /// star where the other has one.
     fn goes_before(&self, other: &Self) -> bool {

@@ -55,7 +55,7 @@ impl DeleteOptions {
             let version = fields.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
             return Err(Status::bad_request(format!(
                 "no kind \"{kind}\" is registered for version \"{version}\" in scheme \
-                 \"pkg/api/legacyscheme/scheme.go:30\""
+                 \"pkg/runtime/scheme.go:111\""
             )));
         }
         let field = |name: &str| fields.get(name).filter(|value| !value.is_null());

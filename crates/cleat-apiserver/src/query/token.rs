@@ -4,6 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
+use crate::gojson;
+
 /// Where a list goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContinueToken {
@@ -45,8 +47,8 @@ impl ContinueToken {
         let bytes = URL_SAFE_NO_PAD
             .decode(text)
             .map_err(|_| TokenError(": illegal base64 data at input byte 0".to_owned()))?;
-        let wire: Wire =
-            serde_json::from_slice(&bytes).map_err(|error| TokenError(format!(": {error}")))?;
+        let wire: Wire = serde_json::from_slice(&bytes)
+            .map_err(|error| TokenError(format!(": {}", gojson::json_error(&bytes, &error))))?;
         if wire.version != VERSION {
             let version = wire.version;
             return Err(TokenError(format!(

@@ -113,6 +113,17 @@ impl Call<'_> {
         }
     }
 
+    /// What the client is told about an object that is stored all the same.
+    pub(crate) fn warn(&mut self, new: &Value, old: Option<&Value>) {
+        match self.ty.origin {
+            Origin::Custom { .. } => self.warnings.extend(metadata::finalizer_warnings(new, old)),
+            Origin::Builtin if self.is_definition() => {
+                self.warnings.extend(crd::warnings(new, old));
+            }
+            Origin::Builtin => self.warnings.extend(rules::warnings(&self.ty, new)),
+        }
+    }
+
     /// Everything that is wrong with a new object.
     pub(crate) fn validate_create(&self, new: &Value) -> Result<(), Status> {
         let mut errors = metadata::validate(new, self.ty.namespaced, self.name_rule());

@@ -69,7 +69,7 @@ pub(crate) async fn store(
     call.give_priority(&mut new).map_err(NotWritten::Failed)?;
     call.prepare_create(&mut new);
     call.validate_create(&new).map_err(NotWritten::Failed)?;
-    call.warnings.extend(rules::warnings(&call.ty, &new));
+    call.warn(&new, None);
     call.server.refuse_escalation(call, &new, None).map_err(NotWritten::Failed)?;
     let admitted =
         call.admit_write(&new, None, options.to_json("CreateOptions"), options.dry_run).await;

@@ -4,7 +4,8 @@
 
 use serde_json::Value;
 
-use super::Call;
+use super::{Call, delete};
+use crate::crd;
 use crate::gojson;
 use crate::negotiate::BodyFormat;
 use crate::object;
@@ -13,7 +14,7 @@ use crate::query::{DeleteOptions, FieldValidation, Query};
 use crate::resource::Origin;
 use crate::rules;
 use crate::schema::{coerce, decode, default, strict};
-use crate::status::Status;
+use crate::status::{FieldError, Status};
 
 /// Reads an object of the call's own kind.
 pub(crate) fn read(
@@ -40,23 +41,27 @@ pub(crate) fn parse(
             "the object provided is unrecognized (must be of type {kind}): {why}"
         ))
     };
-    match media {
+    let garbled = |why: String| {
+        let shown = head(body);
+        unreadable(format!("couldn't get version/kind; json parse error: {why} ({shown})"))
+    };
+    let (value, json): (Value, Option<Vec<u8>>) = match media {
         BodyFormat::Protobuf => match protobuf::decode(body, default) {
-            Ok(value) => Ok((value, None)),
-            Err(error) => Err(match &error.kind {
-                Some((api_version, kind)) => {
-                    let version = api_version.rsplit('/').next().unwrap_or_default();
-                    decode::refusal(kind, version, &error.message)
-                }
-                None => unreadable(error.message),
-            }),
+            Ok(value) => (value, None),
+            Err(error) => {
+                return Err(match &error.kind {
+                    Some((api_version, kind)) => {
+                        let version = api_version.rsplit('/').next().unwrap_or_default();
+                        decode::refusal(kind, version, &error.message)
+                    }
+                    None => unreadable(format!("{} ({})", error.message, head(body))),
+                });
+            }
         },
         BodyFormat::Json => {
-            serde_json::from_slice(body).map(|value| (value, None)).map_err(|error| {
-                let why = gojson::json_error(body, &error);
-                let shown = head(body);
-                unreadable(format!("couldn't get version/kind; json parse error: {why} ({shown})"))
-            })
+            let value = serde_json::from_slice(body)
+                .map_err(|error| garbled(gojson::json_error(body, &error)))?;
+            (value, None)
         }
         BodyFormat::Yaml => {
             let text = std::str::from_utf8(body)
@@ -64,8 +69,31 @@ pub(crate) fn parse(
             let value: Value = serde_saphyr::from_str(text)
                 .map_err(|error| unreadable(format!("yaml: {error}")))?;
             let json = value.to_string().into_bytes();
-            Ok((value, Some(json)))
+            (value, Some(json))
         }
+    };
+    match &value {
+        // Go reads null into any struct as nothing at all.
+        Value::Null => Ok((Value::Object(serde_json::Map::new()), Some(b"{}".to_vec()))),
+        Value::Object(map) => {
+            for field in ["apiVersion", "kind"] {
+                if let Some(odd) =
+                    map.get(field).filter(|value| !value.is_string() && !value.is_null())
+                {
+                    return Err(garbled(format!(
+                        "json: cannot unmarshal {} into Go struct field .{field} of type string",
+                        gojson::json_type(odd)
+                    )));
+                }
+            }
+            Ok((value, json))
+        }
+        odd => Err(garbled(format!(
+            "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \
+             \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
+             \"json:\\\"kind,omitempty\\\"\" }}",
+            gojson::json_type(odd)
+        ))),
     }
 }
 
@@ -101,21 +129,59 @@ fn check_kind(call: &Call<'_>, value: &Value, body: &[u8]) -> Result<(), Status>
         )));
     }
     let expected = call.api_version();
-    if !api_version.is_empty() && api_version != expected {
-        return Err(Status::bad_request(format!(
-            "the API version in the data ({api_version}) does not match the expected API version \
-             ({expected})"
-        )));
+    if custom {
+        if !api_version.is_empty() && api_version != expected {
+            return Err(Status::bad_request(format!(
+                "the API version in the data ({api_version}) does not match the expected API \
+                 version ({expected})"
+            )));
+        }
+        if kind != &*call.ty.kind {
+            let error = FieldError::invalid("kind", kind, format!("must be {}", call.ty.kind));
+            return Err(Status::invalid(&call.ty.group, kind, object::name(value), &[error]));
+        }
+        return Ok(());
     }
-    if !kind.is_empty() && kind != &*call.ty.kind {
-        let want = &call.ty.kind;
-        let version = &call.version;
-        return Err(Status::bad_request(format!(
-            "{kind} in version \"{version}\" cannot be handled as a {want}: converting \
-             ({version}.{kind}) to ({version}.{want}): unknown conversion"
-        )));
+    let given = (or(api_version, &expected), or(kind, &call.ty.kind));
+    if given == (&*expected, &*call.ty.kind) {
+        return Ok(());
     }
-    Ok(())
+    let (api_version, kind) = given;
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let types = call.server.types();
+    let registered = types.all().iter().any(|ty| {
+        &*ty.group == group
+            && ty.origin == Origin::Builtin
+            && ty.version(version).is_some()
+            && (kind == &*ty.kind || kind == &*ty.list_kind)
+    });
+    let want = &call.ty.kind;
+    let why = match registered {
+        false => format!(
+            "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \
+             \"pkg/runtime/scheme.go:111\""
+        ),
+        true if kind == &**want => {
+            return Err(Status::bad_request(format!(
+                "the API version in the data ({api_version}) does not match the expected API \
+                 version ({expected})"
+            )));
+        }
+        true => {
+            let package = call.ty.group.split('.').next().filter(|group| !group.is_empty());
+            format!(
+                "converting ({version}.{kind}) to ({}.{want}): unknown conversion",
+                package.unwrap_or("core")
+            )
+        }
+    };
+    Err(Status::bad_request(format!(
+        "{kind} in version \"{version}\" cannot be handled as a {want}: {why}"
+    )))
+}
+
+fn or<'a>(given: &'a str, otherwise: &'a str) -> &'a str {
+    if given.is_empty() { otherwise } else { given }
 }
 
 fn compact(value: &Value) -> String {
@@ -181,6 +247,7 @@ pub(crate) fn fill_defaults(call: &Call<'_>, value: &mut Value) {
     match (&call.ty.origin, call.schema()) {
         (Origin::Custom { .. }, Some(schema)) => default::default(value, schema),
         (Origin::Custom { .. }, None) => {}
+        (Origin::Builtin, _) if delete::is_definition(&call.ty) => crd::default(value),
         (Origin::Builtin, _) => rules::default(&call.api_version(), &call.ty.kind, value),
     }
 }
@@ -218,6 +285,14 @@ pub(crate) fn delete_options(
         return DeleteOptions::from_query(query);
     }
     let default = DefaultKind { api_version: "v1", kind: "DeleteOptions" };
-    let (value, _) = parse(media?, body, default)?;
+    let (value, _) = parse(media?, body, default).map_err(|mut status| {
+        // Options are read by a decoder that does not say what it expected.
+        let wrapped = "the object provided is unrecognized (must be of type DeleteOptions): ";
+        if let Some(why) = status.message.strip_prefix(wrapped) {
+            let end = why.rfind(" (").unwrap_or(why.len());
+            status.message = why.get(..end).unwrap_or(why).to_owned();
+        }
+        status
+    })?;
     DeleteOptions::from_body(&value)
 }

@@ -8,6 +8,7 @@ use super::{Call, watch};
 use crate::form::{Form, Presenter};
 use crate::objects::{self, Envelope};
 use crate::query::{ContinueToken, ListOptions, VersionMatch, resource_version};
+use crate::resource::Origin;
 use crate::selector::Selector;
 use crate::status::{Cause, Status};
 
@@ -25,8 +26,11 @@ pub(crate) fn list(call: &Call<'_>, options: &ListOptions, form: Form) -> Result
     let page = page(call, options)?;
     let mut meta = json!({ "resourceVersion": page.revision.to_string() });
     let map = crate::object::as_map(&mut meta);
-    if let Some(next) = &page.next {
-        map.insert("continue".into(), next.encode().into());
+    match &page.next {
+        Some(next) => drop(map.insert("continue".into(), next.encode().into())),
+        // Lists of custom resources always say so.
+        None if call.ty.origin != Origin::Builtin => drop(map.insert("continue".into(), "".into())),
+        None => {}
     }
     if let (Some(remaining), Some(_)) = (page.remaining, &page.next) {
         map.insert("remainingItemCount".into(), remaining.into());

@@ -96,7 +96,7 @@ async fn attempt(
     call.prepare_update(&mut new, old);
     call.validate_update(&new, old).map_err(NotWritten::Failed)?;
     apply::keep_times_if_unchanged(old, &mut new);
-    call.warnings.extend(rules::warnings(&call.ty, &new));
+    call.warn(&new, Some(old));
     call.server.refuse_escalation(call, &new, Some(old)).map_err(NotWritten::Failed)?;
     let shown = options.to_json(change.options_kind());
     let admitted = call.admit_write(&new, Some(old), shown, options.dry_run).await;
