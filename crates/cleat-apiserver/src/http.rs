@@ -89,7 +89,10 @@ async fn handle(server: Arc<Inner>, owner: Option<&User>, request: Request) -> R
             }
         },
     };
-    let response = answer.unwrap_or_else(|status| respond::refusal(&asked, &status));
+    let mut response = answer.unwrap_or_else(|status| respond::refusal(&asked, &status));
+    if asked.head {
+        *response.body_mut() = Body::empty();
+    }
     server.metrics.count(&asked, response.status().as_u16(), begun.elapsed());
     response
 }

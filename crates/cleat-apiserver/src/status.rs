@@ -101,13 +101,13 @@ impl Status {
     pub fn forbidden(what: GroupResource<'_>, name: &str, why: impl fmt::Display) -> Self {
         let message = match name {
             "" => format!("{what} is forbidden: {why}"),
-            name => format!("{what} \"{name}\" is forbidden: {why}"),
+            name => format!("{what} {} is forbidden: {why}", quoted(name)),
         };
         Self::new(403, "Forbidden", message).about(what, name)
     }
 
     pub fn not_found(what: GroupResource<'_>, name: &str) -> Self {
-        Self::new(404, "NotFound", format!("{what} \"{name}\" not found")).about(what, name)
+        Self::new(404, "NotFound", format!("{what} {} not found", quoted(name))).about(what, name)
     }
 
     /// The path names nothing this server has.
@@ -136,12 +136,12 @@ impl Status {
     }
 
     pub fn already_exists(what: GroupResource<'_>, name: &str) -> Self {
-        Self::new(409, "AlreadyExists", format!("{what} \"{name}\" already exists"))
+        Self::new(409, "AlreadyExists", format!("{what} {} already exists", quoted(name)))
             .about(what, name)
     }
 
     pub fn conflict(what: GroupResource<'_>, name: &str, why: impl fmt::Display) -> Self {
-        let message = format!("Operation cannot be fulfilled on {what} \"{name}\": {why}");
+        let message = format!("Operation cannot be fulfilled on {what} {}: {why}", quoted(name));
         Self::new(409, "Conflict", message).about(what, name)
     }
 

@@ -47,7 +47,7 @@ impl<'a> Reader<'a> {
         };
         match u32::try_from(tag >> 3) {
             Ok(number) if number > 0 => Ok(Some((number, wire_type))),
-            _ => Err(format!("proto: illegal tag {} (wire type {})", tag >> 3, tag & 7)),
+            _ => Err(format!("proto: Unknown: illegal tag {} (wire type {})", tag >> 3, tag & 7)),
         }
     }
 

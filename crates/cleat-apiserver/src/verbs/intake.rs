@@ -2,6 +2,8 @@
 //!
 //! Decoding, unknown fields, defaults. What an object means is checked later, where it is stored.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::{Call, delete};
@@ -59,9 +61,11 @@ pub(crate) fn parse(
             }
         },
         BodyFormat::Json => {
-            let value = serde_json::from_slice(body)
+            // Go puts a replacement character where text is not UTF-8, and so do we.
+            let text = String::from_utf8_lossy(body);
+            let value = serde_json::from_str(&text)
                 .map_err(|error| garbled(gojson::json_error(body, &error)))?;
-            (value, None)
+            (value, matches!(text, Cow::Owned(_)).then(|| text.into_owned().into_bytes()))
         }
         BodyFormat::Yaml => {
             let text = std::str::from_utf8(body)

@@ -150,8 +150,9 @@ fn expired(token: Option<&ContinueToken>, at: Option<Revision>, floor: Revision)
 
 /// The client has seen a revision that this server has not reached.
 pub(crate) fn too_new(asked: Revision, current: Revision) -> Status {
-    let mut status =
-        Status::timeout(format!("Too large resource version: {asked}, current: {current}"));
+    let mut status = Status::timeout(format!(
+        "Timeout: Too large resource version: {asked}, current: {current}"
+    ));
     status.details.retry_after_seconds = 1;
     status.with_cause(Cause {
         reason: "ResourceVersionTooLarge".into(),
@@ -168,6 +169,9 @@ pub(crate) fn as_list(call: &Call<'_>, entries: &[Bytes], revision: Revision) ->
         version: &call.version,
         now: call.server.clock.now(),
     };
-    let meta = json!({ "resourceVersion": revision.to_string() });
+    let mut meta = json!({ "resourceVersion": revision.to_string() });
+    if call.ty.origin != Origin::Builtin {
+        crate::object::as_map(&mut meta).insert("continue".into(), "".into());
+    }
     serde_json::from_slice(&presenter.list(entries, &meta)).unwrap_or_default()
 }

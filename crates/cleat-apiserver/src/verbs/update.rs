@@ -9,7 +9,8 @@ use crate::object;
 use crate::objects::{self, NotWritten, Stored};
 use crate::patch::{self, Patch};
 use crate::query::{FieldValidation, WriteOptions};
-use crate::quote::quoted;
+use crate::quote::{self, quoted};
+use crate::resource::Origin;
 use crate::rules;
 use crate::status::{FieldError, Status};
 
@@ -166,7 +167,10 @@ fn check_revision(call: &Call<'_>, new: &Value, old: &Value) -> Result<(), Statu
 fn keep_system_fields(new: &mut Value, old: &Value) {
     let Some(before) = object::metadata(old) else { return };
     let meta = object::metadata_mut(new);
-    for field in ["uid", "creationTimestamp", "generation", "resourceVersion"] {
+    if let Some(uid) = before.get("uid") {
+        meta.entry("uid").or_insert_with(|| uid.clone());
+    }
+    for field in ["creationTimestamp", "generation", "resourceVersion"] {
         match before.get(field) {
             Some(value) => meta.insert(field.to_owned(), value.clone()),
             None => meta.remove(field),
@@ -229,15 +233,17 @@ impl Change for Patched<'_> {
             (_, None) => return Err(call.not_found()),
         };
         let json = new.to_string().into_bytes();
-        new = intake::shape(call, new, &json, BodyFormat::Json, self.options.field_validation)?;
+        let validation = self.options.field_validation;
+        new = intake::shape(call, new, &json, BodyFormat::Json, validation)
+            .map_err(|refused| self.does_not_fit(call, &json, refused))?;
         intake::check_name(call, &new)?;
         call.drop_repeated_owners(&mut new);
         call.track(current, &mut new, &self.options.field_manager);
         Ok(new)
     }
 
-    fn creates(&self, _call: &Call<'_>) -> bool {
-        matches!(self.patch, Patch::Apply(_))
+    fn creates(&self, call: &Call<'_>) -> bool {
+        matches!(self.patch, Patch::Apply(_)) && call.subresource.is_empty()
     }
 
     fn retries(&self) -> bool {
@@ -257,15 +263,33 @@ impl Patched<'_> {
         current: Option<&Value>,
     ) -> Result<Value, Status> {
         let force = self.options.force;
-        let merged = call.as_manager(&self.options.field_manager, |target, manager| {
+        let mut merged = call.as_manager(&self.options.field_manager, |target, manager| {
             apply::server_side_apply(current, config, target, manager, force)
         })?;
-        let mut merged = merged;
         settle_identity(call, &mut merged)?;
+        if call.ty.origin != Origin::Builtin {
+            // It has the schema's shape already, or validation says where it has not.
+            intake::fill_defaults(call, &mut merged);
+            return Ok(merged);
+        }
         let json = merged.to_string().into_bytes();
         // What the schema does not know was refused by the merge itself.
         let findings = FieldValidation::Ignore;
         intake::shape(call, merged, &json, BodyFormat::Json, findings)
+    }
+
+    /// A patch whose result is no object of its kind: the patch is to blame, not the body.
+    fn does_not_fit(&self, call: &Call<'_>, patched: &[u8], refused: Status) -> Status {
+        let wrapped = format!(
+            "{0} in version \"{1}\" cannot be handled as a {0}: ",
+            call.ty.kind, call.version
+        );
+        let why = refused.message.strip_prefix(&wrapped).unwrap_or(&refused.message);
+        let shown = match &self.patch {
+            Patch::Strategic(patch) => quote::plain(patch),
+            _ => String::from_utf8_lossy(patched).into_owned(),
+        };
+        Status::invalid("", "", "", &[FieldError::invalid("patch", shown, why)])
     }
 }
 
