@@ -24,9 +24,6 @@ use crate::verbs::{Call, collection, create, delete, intake, list, subresource, 
 /// A watch that names no end is closed after this long; clients open the next one.
 const LONGEST_WATCH: Duration = Duration::from_secs(40 * 60);
 
-/// Verbs that a definition offers no more once it is on its way out.
-const CHANGES: [&str; 3] = ["create", "patch", "update"];
-
 /// In which form the client wants its answer.
 #[derive(Clone, Copy)]
 struct Accepted {

@@ -114,7 +114,7 @@ fn head(body: &[u8]) -> String {
 }
 
 /// The body must be of the kind and version that the path says.
-fn check_kind(call: &Call<'_>, value: &Value, body: &[u8]) -> Result<(), Status> {
+pub(crate) fn check_kind(call: &Call<'_>, value: &Value, body: &[u8]) -> Result<(), Status> {
     let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let custom = matches!(call.ty.origin, Origin::Custom { .. });

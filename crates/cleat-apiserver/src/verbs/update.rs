@@ -234,6 +234,8 @@ impl Change for Patched<'_> {
         };
         let json = new.to_string().into_bytes();
         let validation = self.options.field_validation;
+        intake::check_kind(call, &new, &json)
+            .map_err(|refused| self.does_not_fit(call, &json, refused))?;
         new = intake::shape(call, new, &json, BodyFormat::Json, validation)
             .map_err(|refused| self.does_not_fit(call, &json, refused))?;
         intake::check_name(call, &new)?;
