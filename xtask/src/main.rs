@@ -3,6 +3,7 @@
 mod conformance;
 mod generate;
 mod kubernetes;
+mod tidy;
 
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,8 @@ enum Chore {
     /// A real Kubernetes to test on.
     #[command(subcommand)]
     Kubernetes(kubernetes::Args),
+    /// Licences, sources, dependency arrows, sizes and names of files.
+    Tidy,
 }
 
 fn main() -> Result<()> {
@@ -31,6 +34,7 @@ fn main() -> Result<()> {
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Generate(args) => generate::run(&args),
         Chore::Kubernetes(args) => kubernetes::run(args),
+        Chore::Tidy => tidy::run(),
     }
 }
 
