@@ -14,6 +14,7 @@ mod element;
 mod fields;
 mod last_applied;
 mod managers;
+mod scale;
 mod shape;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,8 @@ mod typed;
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
+
+pub(crate) use self::scale::{SCALE_VERSION, lend_managers, return_managers};
 
 use self::conflict::Conflict;
 use self::element::{Element, equal};

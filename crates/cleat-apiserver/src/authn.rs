@@ -6,12 +6,14 @@
 mod bootstrap_token;
 mod impersonation;
 mod jwt;
+mod secret_token;
 mod service_account;
 mod token_request;
 mod x509;
 
 pub use impersonation::impersonate;
 pub use jwt::{SigningKey, SigningKeyError};
+pub(crate) use secret_token::{ACCOUNT_NAME, ACCOUNT_UID, TOKEN_SECRET};
 pub use service_account::{Bound, ServiceAccountTokens, TokenAsk};
 pub use token_request::token_request;
 pub use x509::PeerIdentity;

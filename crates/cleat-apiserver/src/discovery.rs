@@ -1,8 +1,7 @@
 //! The discovery documents: which groups, versions and resources a server has.
 //!
 //! Pure functions from the resource types, built-in and custom, to JSON. Groups and versions come
-//! in the order clients rely on when a short name or a kind is ambiguous. Which form a client wants
-//! is read from its `Accept` header here; answering is the server's.
+//! in the order clients rely on when a short name or a kind is ambiguous.
 
 mod order;
 
@@ -20,34 +19,6 @@ pub use order::newer_first;
 
 /// The content type of the aggregated documents.
 pub const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-
-/// Whether a client that sends this `Accept` header gets the aggregated form of `/api` and
-/// `/apis`: it must be listed before plain JSON.
-pub fn wants_aggregated(accept: &str) -> bool {
-    for media in accept.split(',') {
-        let mut parameters = media.split(';').map(str::trim);
-        if !matches!(parameters.next(), Some("application/json" | "application/*" | "*/*")) {
-            continue;
-        }
-        let (mut group, mut version, mut kind) = (None, None, None);
-        for parameter in parameters {
-            match parameter.split_once('=') {
-                Some(("g", value)) => group = Some(value),
-                Some(("v", value)) => version = Some(value),
-                Some(("as", value)) => kind = Some(value),
-                _ => {}
-            }
-        }
-        match (group, version, kind) {
-            (Some("apidiscovery.k8s.io"), Some("v2"), Some("APIGroupDiscoveryList")) => {
-                return true;
-            }
-            (None, None, None) => return false,
-            _ => {}
-        }
-    }
-    false
-}
 
 /// `/api`. `server_address` is host and port, as clients may reach this server.
 pub fn api_versions(server_address: &str) -> Value {

@@ -1,6 +1,6 @@
 //! What a control plane does by itself: collecting garbage, ending namespaces, establishing and
-//! ending custom resource definitions, giving namespaces their service account, signing
-//! certificates, aggregating roles.
+//! ending custom resource definitions, giving namespaces their service account, filling secrets with
+//! tokens, signing certificates, aggregating roles.
 //!
 //! Every stored change names the chores it may cause ([`Housekeeper::written`], `removed`); one
 //! task per server works through them. A chore carries a name, never a change: it looks at the
@@ -13,6 +13,7 @@ mod garbage;
 mod namespaces;
 mod pretend;
 mod roles;
+mod secrets;
 mod signing;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,6 +54,8 @@ pub(crate) enum Chore {
     /// The default service account and root certificate of a namespace.
     Account(String),
     Certificate(String),
+    /// The secrets with tokens of an account, by namespace and name.
+    Tokens(Box<str>, Box<str>),
     AggregatedRoles,
     /// Let a workload look as if nodes ran it.
     Pretend(ObjectRef),
@@ -170,6 +173,10 @@ impl Housekeeper {
                 chores.push(Chore::Certificate(at.name.to_string()));
             }
             ("rbac.authorization.k8s.io", "clusterroles") => chores.push(Chore::AggregatedRoles),
+            ("", "secrets") => {
+                let account = secrets::account(new);
+                chores.extend(account.map(|name| Chore::Tokens(at.namespace.clone(), name.into())));
+            }
             _ => {}
         }
         if self.pretends && pretend::covers(ty) {
@@ -205,8 +212,10 @@ impl Housekeeper {
         if let Origin::Custom { name, .. } = &ty.origin {
             chores.push(Chore::Definition(name.to_string()));
         }
-        if (&*ty.group, &*ty.plural) == ("rbac.authorization.k8s.io", "clusterroles") {
-            chores.push(Chore::AggregatedRoles);
+        match (&*ty.group, &*ty.plural) {
+            ("rbac.authorization.k8s.io", "clusterroles") => chores.push(Chore::AggregatedRoles),
+            ("", "serviceaccounts") => chores.push(Chore::Tokens(at.namespace, at.name)),
+            _ => {}
         }
         self.schedule_all(chores);
     }
@@ -281,6 +290,7 @@ async fn attend(server: &Arc<Inner>, chore: &Chore) -> Result<Outcome, Status> {
         Chore::Definition(name) => definitions::settle(server, name).await,
         Chore::Account(namespace) => accounts::provide(server, namespace).await,
         Chore::Certificate(name) => signing::sign(server, name).await,
+        Chore::Tokens(namespace, name) => secrets::provide(server, namespace, name).await,
         Chore::AggregatedRoles => roles::aggregate(server).await,
         Chore::Pretend(at) => pretend::advance(server, at).await,
     }

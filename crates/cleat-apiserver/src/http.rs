@@ -3,6 +3,8 @@
 //! The verbs do the work; this is the only part of the server that knows HTTP.
 
 pub(crate) mod dispatch;
+mod documents;
+mod health;
 mod paths;
 mod respond;
 

@@ -107,6 +107,13 @@ fn path(group: &str, version: &str) -> String {
 }
 
 impl Document {
+    /// JSON, under a name that changes with it.
+    pub(crate) fn named(body: impl Into<Bytes>) -> Self {
+        let body = body.into();
+        let hash = Sha512::digest(&body).iter().map(|byte| format!("{byte:02X}")).collect();
+        Self { body, hash }
+    }
+
     fn new(group: &str, version: &str, resources: &[&ResourceType]) -> Self {
         let mut paths = paths::PathSet::new(group, version);
         let mut own: BTreeMap<String, Box<RawValue>> = BTreeMap::new();
@@ -185,12 +192,7 @@ impl Written {
             let schema = in_group(name, known, group, version);
             self.components.schemas.insert(name.to_owned(), schema);
         }
-        let body = serde_json::to_vec(&self).unwrap_or_default();
-        let mut hash = String::new();
-        for byte in Sha512::digest(&body) {
-            hash.push_str(&format!("{byte:02X}"));
-        }
-        Document { body: body.into(), hash }
+        Document::named(serde_json::to_vec(&self).unwrap_or_default())
     }
 }
 

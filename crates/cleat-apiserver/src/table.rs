@@ -32,6 +32,8 @@ pub use age::human_duration;
 #[derive(Debug)]
 pub struct Printer {
     columns: Columns,
+    /// A built-in kind without columns of its own.
+    plain: bool,
     /// A row's conditions, for the one kind that has any.
     conditions: Option<fn(&Row<'_>) -> Option<Value>>,
 }
@@ -59,15 +61,17 @@ type Tables = &'static [(&'static str, &'static [Column])];
 impl Printer {
     /// Columns whose JSONPath cannot be read, and all after them, are left out.
     pub fn new(resource: &ResourceType, version: &str) -> Self {
+        let own = builtin(&resource.group, &resource.plural);
         let columns = match resource.origin {
-            Origin::Builtin => Columns::Builtin(builtin(&resource.group, &resource.plural)),
+            Origin::Builtin => Columns::Builtin(own.unwrap_or(cell::DEFAULT)),
             Origin::Custom { .. } => {
                 let declared = resource.version(version).map(|version| version.columns.as_slice());
                 Columns::Custom(custom::columns(declared.unwrap_or_default()))
             }
         };
         let is_pods = resource.group.is_empty() && &*resource.plural == "pods";
-        Self { columns, conditions: is_pods.then_some(pods::conditions) }
+        let plain = resource.origin == Origin::Builtin && own.is_none();
+        Self { columns, plain, conditions: is_pods.then_some(pods::conditions) }
     }
 
     /// `list` is the metadata of the list, or that of the one object: what it says of version and
@@ -80,6 +84,8 @@ impl Printer {
     ) -> Value {
         let rows: Vec<Value> =
             objects.into_iter().map(|object| self.row(object, options)).collect();
+        // Upstream's way of printing what has no columns of its own begins with no list at all.
+        let rows = if self.plain && rows.is_empty() { Value::Null } else { Value::Array(rows) };
         json!({
             "kind": "Table",
             "apiVersion": options.version.api_version(),
@@ -155,7 +161,8 @@ pub fn partial_metadata_list<'a>(
 fn list_metadata(list: Option<&Value>) -> Value {
     let mut metadata = Map::new();
     for field in ["resourceVersion", "continue", "remainingItemCount"] {
-        if let Some(value) = list.and_then(|list| list.get(field)) {
+        let value = list.and_then(|list| list.get(field));
+        if let Some(value) = value.filter(|value| *value != "") {
             metadata.insert(field.to_owned(), value.clone());
         }
     }
@@ -170,7 +177,7 @@ fn ends_initial_events(object: &Value) -> bool {
         .is_some_and(|value| value == "true")
 }
 
-fn builtin(group: &str, plural: &str) -> &'static [Column] {
+fn builtin(group: &str, plural: &str) -> Option<&'static [Column]> {
     let tables: &[Tables] = match group {
         "" => &[core::CORE, network::CORE, storage::CORE, workloads::CORE],
         "events.k8s.io" => &[core::EVENTS],
@@ -195,5 +202,5 @@ fn builtin(group: &str, plural: &str) -> &'static [Column] {
         .iter()
         .flat_map(|table| table.iter())
         .find(|(name, _)| *name == plural)
-        .map_or(cell::DEFAULT, |(_, columns)| columns)
+        .map(|(_, columns)| *columns)
 }

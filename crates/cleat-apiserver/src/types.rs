@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use crate::builtin;
 use crate::crd;
+use crate::discovery;
 use crate::follow::Digest;
-use crate::openapi::Documents;
+use crate::openapi::{Document, Documents};
 use crate::resource::ResourceType;
 
 /// A picture of all types. Cheap to hold on to while a request runs.
@@ -17,6 +18,7 @@ pub(crate) struct Types {
     all: Vec<Arc<ResourceType>>,
     by_resource: BTreeMap<(Box<str>, Box<str>), Arc<ResourceType>>,
     openapi: OnceLock<Documents>,
+    aggregated: [OnceLock<Document>; 2],
 }
 
 impl Types {
@@ -24,7 +26,7 @@ impl Types {
         let all: Vec<_> = builtin::resources().iter().cloned().chain(custom).collect();
         let by_resource =
             all.iter().map(|ty| ((ty.group.clone(), ty.plural.clone()), Arc::clone(ty))).collect();
-        Self { all, by_resource, openapi: OnceLock::new() }
+        Self { all, by_resource, openapi: OnceLock::new(), aggregated: Default::default() }
     }
 
     /// Built-in ones first, in the order they are published.
@@ -35,6 +37,16 @@ impl Types {
     /// The OpenAPI documents of these types, made when first asked for.
     pub(crate) fn openapi(&self) -> &Documents {
         self.openapi.get_or_init(|| Documents::new(&self.all))
+    }
+
+    /// Discovery in one document, of the core group or of all others, made when first asked for.
+    pub(crate) fn aggregated(&self, core: bool) -> &Document {
+        let [groups, versions] = &self.aggregated;
+        let json = |value: Value| Document::named(value.to_string() + "\n");
+        match core {
+            true => versions.get_or_init(|| json(discovery::aggregated_core(&self.all))),
+            false => groups.get_or_init(|| json(discovery::aggregated_groups(&self.all))),
+        }
     }
 
     pub(crate) fn get(&self, group: &str, plural: &str) -> Option<&Arc<ResourceType>> {

@@ -9,6 +9,7 @@ pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod intake;
 pub(crate) mod list;
+mod scaling;
 pub(crate) mod subresource;
 pub(crate) mod update;
 pub(crate) mod watch;
@@ -139,7 +140,10 @@ impl<'a> Call<'a> {
             None => Operation::Create,
             Some(_) => Operation::Update,
         };
-        let name = object::name(new).to_owned();
+        let name = match &*self.subresource {
+            "" => object::name(new).to_owned(),
+            _ => self.name.clone(),
+        };
         self.admit(operation, &name, (Some(new), old), options, dry_run).await
     }
 
@@ -157,11 +161,7 @@ impl<'a> Call<'a> {
         };
         let request = admission::Request {
             operation,
-            kind: GroupVersionKind {
-                group: self.ty.group.to_string(),
-                version: self.version.to_string(),
-                kind: self.ty.kind.to_string(),
-            },
+            kind: object.or(old_object).map(kind_of).unwrap_or_default(),
             resource: GroupVersionResource {
                 group: self.ty.group.to_string(),
                 version: self.version.to_string(),
@@ -217,4 +217,12 @@ impl<'a> Call<'a> {
         }
         Ok(())
     }
+}
+
+/// What an object says it is, which below a resource may be another kind than the resource's.
+fn kind_of(object: &Value) -> GroupVersionKind {
+    let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
+    let api_version = text("apiVersion");
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    GroupVersionKind { group: group.into(), version: version.into(), kind: text("kind").into() }
 }

@@ -146,16 +146,16 @@ impl Client {
     ) -> Result<Value, String> {
         let status = response.status();
         let media = response.headers().get("content-type");
-        let media = media.and_then(|media| media.to_str().ok()).unwrap_or("application/json");
-        let media = media.to_owned();
+        let media = media.and_then(|media| media.to_str().ok()).map(str::to_owned);
         let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
         let body = body.map_err(|error| error.to_string())?.to_bytes();
         self.keep(&key, sender);
         if !(200..=206).contains(&status.as_u16()) {
-            return Err(unexpected(status, &body));
+            return Err(unexpected(status, media.as_deref(), &body));
         }
         if body.is_empty() {
             let code = status.as_u16();
+            let media = media.as_deref().unwrap_or("application/json");
             return Err(format!(
                 "0-length response with status code: {code} and content type: {media}"
             ));
@@ -271,7 +271,9 @@ fn bad_bundle() -> String {
 }
 
 /// What Go's client makes of an answer that is no success.
-fn unexpected(status: StatusCode, body: &[u8]) -> String {
+fn unexpected(status: StatusCode, media: Option<&str>, body: &[u8]) -> String {
+    // Only text is taken for a message.
+    let body = if media.is_none_or(|media| media.starts_with("text/")) { body } else { b"" };
     let text = String::from_utf8_lossy(body.get(..2048).unwrap_or(body)).trim().to_owned();
     let text = if text.is_empty() { "unknown".to_owned() } else { text };
     match status.as_u16() {

@@ -233,15 +233,3 @@ fn versions_are_ordered_by_stability_then_number() {
         ["v10", "v2", "v1", "v3beta1", "v12alpha1", "v11alpha2", "foo", "v1beta+1"]
     );
 }
-
-#[test]
-fn the_first_form_a_client_accepts_counts() {
-    let both = format!("{AGGREGATED},application/json");
-    assert!(wants_aggregated(&both));
-    assert!(!wants_aggregated(&format!("application/json,{AGGREGATED}")));
-    assert!(!wants_aggregated("*/*"));
-    assert!(!wants_aggregated(""));
-    let beta = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList";
-    assert!(!wants_aggregated(&format!("{beta},application/json")));
-    assert!(wants_aggregated(&format!("{beta},{both}")));
-}

@@ -5,9 +5,9 @@ use http::header;
 use serde_json::json;
 use std::sync::Arc;
 
-use super::{Asked, respond};
+use super::{Asked, documents, health, respond};
 use crate::discovery;
-use crate::negotiate::Format;
+use crate::negotiate::{self, Endpoint, View};
 use crate::resource::Origin;
 use crate::server::Inner;
 use crate::status::Status;
@@ -20,20 +20,22 @@ pub(super) fn answer(server: &Arc<Inner>, asked: &Asked) -> Result<Response, Sta
     let path = asked.info.path.trim_end_matches('/');
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     let types = server.types();
-    let aggregated = discovery::wants_aggregated(asked.header(header::ACCEPT));
-    let format = respond::format(asked);
     let document = match parts.as_slice() {
         ["version"] => Some(version()),
-        ["healthz" | "livez" | "readyz", ..] => return Ok(respond::text(200, "ok")),
+        [probe @ ("healthz" | "livez" | "readyz"), check @ ..] => {
+            return Ok(health::answer(asked, probe, check).unwrap_or_else(no_such_page));
+        }
         ["metrics"] => return Ok(respond::text(200, &server.metrics.render(server))),
-        ["api"] if aggregated => return Ok(discovered(discovery::aggregated_core(types.all()))),
-        ["apis"] if aggregated => return Ok(discovered(discovery::aggregated_groups(types.all()))),
+        ["api"] if aggregated(asked) => return Ok(documents::discovered(server, asked, true)),
+        ["apis"] if aggregated(asked) => return Ok(documents::discovered(server, asked, false)),
         ["api"] => Some(discovery::api_versions("")),
         ["apis"] => Some(discovery::group_list(types.all())),
         ["apis", group] => discovery::group(types.all(), group),
         ["api", version] => discovery::resource_list(types.all(), "", version),
         ["apis", group, version] => discovery::resource_list(types.all(), group, version),
-        ["openapi", "v3", ..] => return openapi_v3(server, path),
+        ["openapi", "v3", rest @ ..] => {
+            return Ok(documents::openapi_v3(server, asked, &rest.join("/")));
+        }
         [""] | [] => Some(json!({ "paths": ["/api", "/apis", "/healthz", "/livez", "/metrics",
             "/openapi/v3", "/readyz", "/version"] })),
         _ => None,
@@ -42,10 +44,13 @@ pub(super) fn answer(server: &Arc<Inner>, asked: &Asked) -> Result<Response, Sta
         return Err(Status::no_such_method());
     }
     match (document, parts.as_slice()) {
-        (Some(document), _) => Ok(respond::value(200, format, &document)),
-        (None, ["api", ..]) => Err(Status::no_such_path()),
+        (Some(document), _) => {
+            let accepted = negotiate::answer(asked.header(header::ACCEPT), Endpoint::Plain)?;
+            Ok(respond::value(200, accepted.format, &document))
+        }
+        (None, ["api" | "version", ..]) => Err(Status::no_such_path()),
         (None, ["apis", group, ..]) => absent(&types, group),
-        (None, _) => Ok(respond::text(404, "404 page not found\n")),
+        (None, _) => Ok(no_such_page()),
     }
 }
 
@@ -55,15 +60,18 @@ pub(super) fn absent(types: &Types, group: &str) -> Result<Response, Status> {
     let known = types.all().iter().any(|ty| &*ty.group == group && ty.origin == Origin::Builtin);
     match known {
         true => Err(Status::no_such_path()),
-        false => Ok(respond::text(404, "404 page not found\n")),
+        false => Ok(no_such_page()),
     }
 }
 
-fn discovered(document: serde_json::Value) -> Response {
-    let mut response = respond::value(200, Format::Json, &document);
-    let kind = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-    response.headers_mut().insert(header::CONTENT_TYPE, http::HeaderValue::from_static(kind));
-    response
+fn no_such_page() -> Response {
+    respond::text(404, "404 page not found\n")
+}
+
+/// Whether the client would rather have all groups in one document.
+fn aggregated(asked: &Asked) -> bool {
+    negotiate::answer(asked.header(header::ACCEPT), Endpoint::Discovery)
+        .is_ok_and(|answer| answer.view == View::AggregatedDiscovery)
 }
 
 fn version() -> serde_json::Value {
@@ -73,15 +81,4 @@ fn version() -> serde_json::Value {
         "gitVersion": GIT_VERSION, "gitCommit": "", "gitTreeState": "clean", "buildDate": "",
         "goVersion": "", "compiler": "rustc", "platform": "linux/amd64",
     })
-}
-
-fn openapi_v3(server: &Inner, path: &str) -> Result<Response, Status> {
-    let types = server.types();
-    let documents = types.openapi();
-    let path = path.trim_start_matches("/openapi/v3").trim_matches('/');
-    if path.is_empty() {
-        return Ok(respond::value(200, Format::Json, &documents.index()));
-    }
-    let document = documents.get(path).ok_or_else(Status::no_such_path)?;
-    Ok(respond::document(&document.body, &document.hash))
 }

@@ -77,12 +77,10 @@ pub(super) fn answer(answer: Answer, format: Format) -> Response {
     response
 }
 
-/// A document that is named by its content.
-pub(super) fn document(json: &Bytes, hash: &str) -> Response {
-    let mut response = response(200, "application/json", Body::from(json.clone()));
-    if let Ok(tag) = HeaderValue::from_str(&format!("\"{hash}\"")) {
-        response.headers_mut().insert(header::ETAG, tag);
-    }
+/// Nothing but a status code.
+pub(super) fn empty(code: u16) -> Response {
+    let mut response = response(code, "", Body::empty());
+    response.headers_mut().remove(header::CONTENT_TYPE);
     response
 }
 
@@ -93,7 +91,7 @@ pub(super) fn stream(
     response(200, "application/json", Body::from_stream(lines))
 }
 
-fn response(code: u16, content_type: &'static str, body: Body) -> Response {
+pub(super) fn response(code: u16, content_type: &'static str, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() =
         StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

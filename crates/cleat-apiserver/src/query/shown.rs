@@ -12,7 +12,7 @@ fn options(kind: &str) -> Map<String, Value> {
 }
 
 impl WriteOptions {
-    /// `kind` is `CreateOptions`, `UpdateOptions` or `PatchOptions`.
+    /// `kind` is `CreateOptions` or `UpdateOptions`: a patch is shown as what it comes down to.
     pub(crate) fn to_json(&self, kind: &str) -> Value {
         let mut map = options(kind);
         if self.dry_run {
@@ -21,14 +21,13 @@ impl WriteOptions {
         if !self.field_manager.is_empty() {
             map.insert("fieldManager".into(), self.field_manager.as_str().into());
         }
-        let validation = match self.field_validation {
-            FieldValidation::Ignore => "Ignore",
-            FieldValidation::Warn => "Warn",
-            FieldValidation::Strict => "Strict",
-        };
-        map.insert("fieldValidation".into(), validation.into());
-        if self.force {
-            map.insert("force".into(), true.into());
+        if self.names_validation {
+            let validation = match self.field_validation {
+                FieldValidation::Ignore => "Ignore",
+                FieldValidation::Warn => "Warn",
+                FieldValidation::Strict => "Strict",
+            };
+            map.insert("fieldValidation".into(), validation.into());
         }
         Value::Object(map)
     }

@@ -14,6 +14,8 @@ pub struct WriteOptions {
     /// Empty when not given; see [`field_manager`].
     pub field_manager: String,
     pub field_validation: FieldValidation,
+    /// The client said which; webhooks are shown only that.
+    pub names_validation: bool,
     /// Of an apply patch only: take fields from other managers.
     pub force: bool,
 }
@@ -81,6 +83,7 @@ impl WriteOptions {
             dry_run: !dry_run.is_empty(),
             field_manager: manager.to_owned(),
             field_validation,
+            names_validation: !query.text("fieldValidation").is_empty(),
             force: false,
         })
     }

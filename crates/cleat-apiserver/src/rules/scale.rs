@@ -13,17 +13,27 @@ pub(crate) enum Place<'a> {
     Custom(&'a ScalePaths),
 }
 
-/// The object as an `autoscaling/v1` Scale. None when a custom resource does not say how many
-/// replicas it wants, which kube-apiserver refuses to show.
-pub(crate) fn view(object: &Value, place: &Place<'_>) -> Option<Value> {
-    let (wanted, current, selector) = match place {
+impl Place<'_> {
+    /// The way to the number of replicas that is wanted.
+    pub(crate) fn path(&self) -> Vec<&str> {
+        match self {
+            Self::Builtin => vec!["spec", "replicas"],
+            Self::Custom(paths) => keys(&paths.spec_replicas).collect(),
+        }
+    }
+}
+
+/// The object as an `autoscaling/v1` Scale. A custom resource that does not say how many replicas it
+/// wants wants none; see [`wanted`].
+pub(crate) fn view(object: &Value, place: &Place<'_>) -> Value {
+    let (replicas, current, selector) = match place {
         Place::Builtin => (
             object.at("spec").number("replicas").unwrap_or(0),
             object.at("status").number("replicas").unwrap_or(0),
             selector_text(object.at("spec").at("selector")),
         ),
         Place::Custom(paths) => (
-            follow(object, &paths.spec_replicas)?.as_i64()?,
+            wanted(object, place).unwrap_or(0),
             follow(object, &paths.status_replicas).and_then(Value::as_i64).unwrap_or(0),
             paths
                 .label_selector
@@ -42,18 +52,26 @@ pub(crate) fn view(object: &Value, place: &Place<'_>) -> Option<Value> {
         }
     }
     let mut spec = Map::new();
-    if wanted != 0 {
-        spec.insert("replicas".into(), wanted.into());
+    if replicas != 0 {
+        spec.insert("replicas".into(), replicas.into());
     }
     let mut status = Map::new();
     status.insert("replicas".into(), current.into());
     if !selector.is_empty() {
         status.insert("selector".into(), selector.into());
     }
-    Some(json!({
+    json!({
         "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": kept, "spec": spec,
         "status": status
-    }))
+    })
+}
+
+/// How many replicas the object says it wants.
+pub(crate) fn wanted(object: &Value, place: &Place<'_>) -> Option<i64> {
+    match place {
+        Place::Builtin => Some(object.at("spec").number("replicas").unwrap_or(0)),
+        Place::Custom(paths) => follow(object, &paths.spec_replicas)?.as_i64(),
+    }
 }
 
 /// Writes the wish of a Scale into the object; only the number of replicas changes.
@@ -138,7 +156,7 @@ mod tests {
             "status": { "replicas": 1 }
         });
         assert_eq!(
-            view(&object, &Place::Builtin).unwrap(),
+            view(&object, &Place::Builtin),
             json!({
                 "kind": "Scale", "apiVersion": "autoscaling/v1",
                 "metadata": { "name": "a", "namespace": "n", "uid": "u" },
@@ -159,7 +177,7 @@ mod tests {
     #[test]
     fn a_replication_controller_selects_with_a_plain_map() {
         let object = json!({ "spec": { "selector": { "a": "b" } } });
-        let scale = view(&object, &Place::Builtin).unwrap();
+        let scale = view(&object, &Place::Builtin);
         assert_eq!(scale["status"]["selector"], json!("a=b"));
         assert_eq!(scale["spec"], json!({}));
     }
@@ -173,9 +191,10 @@ mod tests {
         };
         let place = Place::Custom(&paths);
         let mut object = json!({ "spec": {}, "status": { "size": 3, "selector": "a=b" } });
-        assert_eq!(view(&object, &place), None);
+        assert_eq!(wanted(&object, &place), None);
+        assert_eq!(view(&object, &place)["spec"], json!({}));
         apply(&mut object, &place, &json!({ "spec": { "replicas": 4 } })).unwrap();
-        let scale = view(&object, &place).unwrap();
+        let scale = view(&object, &place);
         assert_eq!(scale["spec"], json!({ "replicas": 4 }));
         assert_eq!(scale["status"], json!({ "replicas": 3, "selector": "a=b" }));
     }

@@ -1,5 +1,7 @@
 //! Preparing and validating objects before they are stored, whatever their kind.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -9,6 +11,7 @@ use crate::admit::condition_error;
 use crate::crd;
 use crate::metadata::{self, NameRule};
 use crate::object;
+use crate::quote::quoted;
 use crate::resource::Origin;
 use crate::rules::{self, Env, Requester};
 use crate::schema::{Schema, cel, validate};
@@ -56,11 +59,38 @@ impl Call<'_> {
         prepare(new, &mut env);
     }
 
+    /// Pods run as somebody. The account that every namespace has may be on its way.
+    pub(crate) async fn check_service_account(&self, pod: &Value) -> Result<(), Status> {
+        const LOOKS: usize = 10;
+        const PAUSE: Duration = Duration::from_millis(100);
+        let mirror = object::at(pod, "/metadata/annotations/kubernetes.io~1config.mirror");
+        if (&*self.ty.group, &*self.ty.plural) != ("", "pods") || mirror.is_some() {
+            return Ok(());
+        }
+        let name = account_name(pod);
+        for look in 0..LOOKS {
+            if self.service_account(pod).is_some() {
+                return Ok(());
+            }
+            if name != "default" {
+                break;
+            }
+            if look + 1 < LOOKS {
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+        let why = format!(
+            "error looking up service account {}/{name}: serviceaccount {} not found",
+            self.namespace,
+            quoted(name)
+        );
+        Err(Status::forbidden(self.gr(), &self.name, why))
+    }
+
     fn service_account(&self, pod: &Value) -> Option<Value> {
-        let name = object::at(pod, "/spec/serviceAccountName").filter(|name| !name.is_empty());
         let types = self.server.types();
         let ty = types.get("", "serviceaccounts")?;
-        let found = self.objects().get(ty, "v1", &self.namespace, name.unwrap_or("default"));
+        let found = self.objects().get(ty, "v1", &self.namespace, account_name(pod));
         found.ok().flatten().map(|stored| stored.value)
     }
 
@@ -185,8 +215,19 @@ impl Call<'_> {
         if errors.is_empty() {
             return Ok(());
         }
-        Err(Status::invalid(&self.ty.group, &self.ty.kind, object::name(new), errors))
+        // Events are one kind in two groups, and only the older one validates.
+        let group = match &*self.ty.group {
+            "events.k8s.io" => "",
+            group => group,
+        };
+        Err(Status::invalid(group, &self.ty.kind, object::name(new), errors))
     }
+}
+
+/// The account a pod runs as.
+fn account_name(pod: &Value) -> &str {
+    let name = object::at(pod, "/spec/serviceAccountName").filter(|name| !name.is_empty());
+    name.unwrap_or("default")
 }
 
 /// Built-in kinds take only finalizers that say whose they are.

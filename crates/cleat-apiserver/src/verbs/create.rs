@@ -66,6 +66,7 @@ pub(crate) async fn store(
     call.check_namespace(&creating).map_err(NotWritten::Failed)?;
     call.check_kind_stays().map_err(NotWritten::Failed)?;
     fill_system_fields(call, &mut new);
+    call.check_service_account(&new).await.map_err(NotWritten::Failed)?;
     call.give_priority(&mut new).map_err(NotWritten::Failed)?;
     call.prepare_create(&mut new);
     call.validate_create(&new).map_err(NotWritten::Failed)?;

@@ -4,32 +4,37 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Call, create, delete, intake, update};
+use super::{Call, RETRIES, create, delete, intake, scaling, update};
+use crate::apply;
 use crate::authn;
 use crate::authz;
+use crate::builtin;
 use crate::http::Asked;
 use crate::http::dispatch::{patch_object, unsupported};
 use crate::object;
-use crate::patch::{self, Accepts};
+use crate::objects::NotWritten;
 use crate::protobuf::DefaultKind;
 use crate::query::{DeleteOptions, WriteOptions};
+use crate::quote::quoted;
 use crate::resource::Origin;
-use crate::rules::scale::{self, Place};
-use crate::status::Status;
+use crate::status::{GroupResource, Status};
 
 /// Answers a request below an object with a status code and a document.
 pub(crate) async fn answer(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Status> {
     let ty = Arc::clone(&call.ty);
     let known =
         ty.version(&call.version).and_then(|version| version.subresource(&call.subresource));
-    let subresource = known.ok_or_else(Status::no_such_path)?;
+    let subresource = known.ok_or_else(|| match ty.origin {
+        Origin::Builtin => Status::no_such_path(),
+        Origin::Custom { .. } => call.not_found(),
+    })?;
     let verb = &*asked.info.verb;
     if !subresource.verbs.iter().any(|allowed| &**allowed == verb) {
         return Err(unsupported(&ty, verb));
     }
     match (&*ty.group, &*ty.plural, &*call.subresource, verb) {
-        (_, _, "scale", _) => scaled(call, asked).await,
-        ("", "serviceaccounts", "token", "create") => token(call, asked),
+        (_, _, "scale", _) => scaling::answer(call, asked).await,
+        ("", "serviceaccounts", "token", "create") => token(call, asked).await,
         ("", "pods", "binding", "create") => bind(call, asked).await,
         ("", "pods", "eviction", "create") => evict(call, asked).await,
         (_, _, _, "get") => {
@@ -53,8 +58,25 @@ pub(crate) async fn answer(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, V
 }
 
 /// A body of another kind than the object's own.
-fn parse(asked: &Asked, api_version: &str, kind: &str) -> Result<(Value, Option<Vec<u8>>), Status> {
-    intake::parse(asked.media()?, &asked.body, DefaultKind { api_version, kind })
+pub(super) fn parse(
+    asked: &Asked,
+    api_version: &str,
+    kind: &str,
+) -> Result<(Value, Option<Vec<u8>>), Status> {
+    let default = DefaultKind { api_version, kind };
+    let (body, json) = intake::parse(asked.media()?, &asked.body, default)?;
+    let given = body.get("kind").and_then(Value::as_str).unwrap_or_default();
+    if !given.is_empty() && given != kind {
+        let version = object::at(&body, "/apiVersion").unwrap_or_default();
+        let version = version.rsplit('/').next().unwrap_or_default();
+        let group = api_version.split_once('/').map_or("core", |(group, _)| group);
+        let package = group.split('.').next().unwrap_or_default();
+        return Err(Status::bad_request(format!(
+            "{given} in version \"{version}\" cannot be handled as a {kind}: converting \
+             ({version}.{given}) to ({package}.{kind}): unknown conversion"
+        )));
+    }
+    Ok((body, json))
 }
 
 /// Kinds that ask a question: nothing is stored. `None` for all others.
@@ -68,6 +90,7 @@ pub(crate) fn review(call: &mut Call<'_>, asked: &Asked) -> Result<Option<(u16, 
     if call.ty.namespaced {
         create::settle_namespace(call, &mut review)?;
     }
+    call.track(None, &mut review, &options.field_manager);
     let server = call.server;
     let now = server.clock.now_text();
     let answer = match &*ty.plural {
@@ -91,132 +114,85 @@ pub(crate) fn review(call: &mut Call<'_>, asked: &Asked) -> Result<Option<(u16, 
     Ok(Some((201, answer)))
 }
 
-async fn scaled(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Status> {
-    let ty = Arc::clone(&call.ty);
-    let place = match (&ty.origin, ty.version(&call.version).and_then(|v| v.scale.as_ref())) {
-        (Origin::Builtin, _) => Place::Builtin,
-        (Origin::Custom { .. }, Some(paths)) => Place::Custom(paths),
-        (Origin::Custom { .. }, None) => return Err(Status::no_such_path()),
-    };
-    let view = |object: &Value| {
-        scale::view(object, &place)
-            .ok_or_else(|| Status::internal("the spec replicas field is not set"))
-    };
-    let current = call.current()?.ok_or_else(|| call.not_found())?;
-    let options = match &*asked.info.verb {
-        "get" => return Ok((200, view(&current.value)?)),
-        "update" => WriteOptions::update(&asked.query)?,
-        _ => WriteOptions::patch(&asked.query, false)?,
-    };
-    let wanted = match &*asked.info.verb {
-        "update" => parse(asked, "autoscaling/v1", "Scale")?.0,
-        _ => {
-            let content_type = match asked.header(http::header::CONTENT_TYPE) {
-                // A Scale is plain enough for both to mean the same.
-                "application/strategic-merge-patch+json" => "application/merge-patch+json",
-                other => other,
-            };
-            let patch = patch::parse(content_type, &asked.body, Accepts::Custom)?;
-            patch::apply_patch(&view(&current.value)?, &patch, None)?
-        }
-    };
-    let change = Rescale { place: &place, wanted, manager: &options.field_manager };
-    let written = update::update(call, &change, &options).await?;
-    Ok((200, view(&written.value)?))
-}
-
-struct Rescale<'a> {
-    place: &'a Place<'a>,
-    wanted: Value,
-    manager: &'a str,
-}
-
-impl update::Change for Rescale<'_> {
-    fn apply(&self, call: &mut Call<'_>, current: Option<&Value>) -> Result<Value, Status> {
-        let mut new = current.cloned().ok_or_else(|| call.not_found())?;
-        let revision = object::resource_version(&self.wanted).to_owned();
-        scale::apply(&mut new, self.place, &self.wanted)
-            .map_err(|errors| Status::invalid("autoscaling", "Scale", &call.name, &errors))?;
-        if !revision.is_empty() {
-            object::metadata_mut(&mut new).insert("resourceVersion".into(), revision.into());
-        }
-        call.track(current, &mut new, self.manager);
-        Ok(new)
-    }
-
-    fn creates(&self, _call: &Call<'_>) -> bool {
-        false
-    }
-
-    fn retries(&self) -> bool {
-        true
-    }
-
-    fn options_kind(&self) -> &'static str {
-        "UpdateOptions"
-    }
-}
-
-fn token(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Status> {
+async fn token(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Status> {
+    const VERSION: &str = "authentication.k8s.io/v1";
+    let options = WriteOptions::create(&asked.query)?;
     let account = call.current()?.ok_or_else(|| call.not_found())?;
     let tokens = call.server.authenticator.service_accounts();
     let tokens = tokens.ok_or_else(|| Status::internal("this server issues no tokens"))?;
-    let (request, _) = parse(asked, "authentication.k8s.io/v1", "TokenRequest")?;
+    let (mut request, _) = parse(asked, VERSION, "TokenRequest")?;
+    let map = object::as_map(&mut request);
+    map.remove("status");
+    let spec = object::as_map(map.entry("spec").or_insert_with(|| json!({})));
+    spec.entry("expirationSeconds").or_insert_with(|| json!(60 * 60));
+    let target = apply::Target {
+        kind: "TokenRequest",
+        schema: builtin::schemas().named("io.k8s.api.authentication.v1.TokenRequest"),
+        reset: &[],
+        api_versions: &[VERSION],
+    };
+    let manager = apply::Manager {
+        name: &call.manager(&options.field_manager),
+        subresource: &call.subresource,
+        api_version: VERSION,
+        time: &call.server.clock.now_text(),
+    };
+    apply::track_update(None, &mut request, &target, &manager);
     let now = call.server.clock.now();
     let answer = authn::token_request(request, &account.value, tokens, now, call.server)?;
+    let shown = options.to_json("CreateOptions");
+    call.admit_write(&answer, None, shown, options.dry_run).await?;
     Ok((201, answer))
 }
 
-/// A scheduler says where a pod runs.
+/// A scheduler says where a pod runs. Nothing else about the pod is looked at.
 async fn bind(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Status> {
     let options = WriteOptions::create(&asked.query)?;
     let (binding, _) = parse(asked, "v1", "Binding")?;
-    let node = object::at(&binding, "/target/name").unwrap_or_default().to_owned();
-    let now = call.server.clock.now_text();
-    update::update(call, &Bind { node, now }, &options).await?;
-    Ok((201, success(201)))
+    let shown = options.to_json("CreateOptions");
+    call.admit_write(&binding, None, shown, options.dry_run).await?;
+    let node = object::at(&binding, "/target/name").unwrap_or_default();
+    for _ in 0..RETRIES {
+        let current = call.current()?.ok_or_else(|| call.not_found())?;
+        let mut pod = current.value.clone();
+        assign(call, &mut pod, node)?;
+        if options.dry_run {
+            return Ok((201, success(201)));
+        }
+        match call.objects().replace(&call.ty, &call.version, pod, &current).await {
+            Ok(_) => return Ok((201, success(201))),
+            Err(NotWritten::Failed(status)) => return Err(status),
+            Err(NotWritten::Raced) => {}
+        }
+    }
+    Err(call.raced())
 }
 
-struct Bind {
-    node: String,
-    now: String,
-}
-
-impl update::Change for Bind {
-    fn apply(&self, call: &mut Call<'_>, current: Option<&Value>) -> Result<Value, Status> {
-        let mut pod = current.cloned().ok_or_else(|| call.not_found())?;
-        let bound = object::at(&pod, "/spec/nodeName").unwrap_or_default().to_owned();
-        if !bound.is_empty() {
-            let why = format!("pod {} is already assigned to node {bound:?}", call.name);
-            return Err(call.conflict(&why));
-        }
-        if let Some(spec) = pod.get_mut("spec").map(object::as_map) {
-            spec.insert("nodeName".into(), self.node.as_str().into());
-        }
-        let map = object::as_map(&mut pod);
-        let status = object::as_map(map.entry("status").or_insert_with(|| json!({})));
-        let conditions = status.entry("conditions").or_insert_with(|| json!([]));
-        if let Some(all) = conditions.as_array_mut() {
-            all.retain(|condition| condition.get("type") != Some(&json!("PodScheduled")));
-            all.push(json!({
-                "type": "PodScheduled", "status": "True", "lastProbeTime": null,
-                "lastTransitionTime": self.now,
-            }));
-        }
-        Ok(pod)
+fn assign(call: &Call<'_>, pod: &mut Value, node: &str) -> Result<(), Status> {
+    let refuse = |why: &str| {
+        let what = GroupResource { group: "", resource: "pods/binding" };
+        Err(Status::conflict(what, &call.name, format_args!("pod {} is {why}", call.name)))
+    };
+    if object::deletion_timestamp(pod).is_some() {
+        return refuse("being deleted, cannot be assigned to a host");
     }
-
-    fn creates(&self, _call: &Call<'_>) -> bool {
-        false
+    let bound = object::at(pod, "/spec/nodeName").unwrap_or_default();
+    if !bound.is_empty() {
+        return refuse(&format!("already assigned to node {}", quoted(bound)));
     }
-
-    fn retries(&self) -> bool {
-        true
+    let map = object::as_map(pod);
+    let spec = object::as_map(map.entry("spec").or_insert_with(|| json!({})));
+    spec.insert("nodeName".into(), node.into());
+    let status = object::as_map(map.entry("status").or_insert_with(|| json!({})));
+    let conditions = status.entry("conditions").or_insert_with(|| json!([]));
+    if let Some(all) = conditions.as_array_mut() {
+        all.retain(|condition| condition.get("type") != Some(&json!("PodScheduled")));
+        all.push(json!({
+            "type": "PodScheduled", "status": "True", "lastProbeTime": null,
+            "lastTransitionTime": call.server.clock.now_text(),
+        }));
     }
-
-    fn options_kind(&self) -> &'static str {
-        "CreateOptions"
-    }
+    Ok(())
 }
 
 async fn evict(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Status> {

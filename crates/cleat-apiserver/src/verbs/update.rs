@@ -35,6 +35,11 @@ pub(crate) trait Change {
     /// The kind of options webhooks are shown.
     fn options_kind(&self) -> &'static str;
 
+    /// What webhooks are shown in an object's place; `None` for the object itself.
+    fn shown(&self, _object: &Value) -> Option<Value> {
+        None
+    }
+
     /// Whether the stored object is the one the client means.
     fn check_identity(&self, call: &Call<'_>, new: &Value, old: &Value) -> Result<(), Status> {
         check_revision(call, new, old)
@@ -99,8 +104,10 @@ async fn attempt(
     apply::keep_times_if_unchanged(old, &mut new);
     call.warn(&new, Some(old));
     call.server.refuse_escalation(call, &new, Some(old)).map_err(NotWritten::Failed)?;
+    let (shown_new, shown_old) = (change.shown(&new), change.shown(old));
+    let (as_new, as_old) = (shown_new.as_ref().unwrap_or(&new), shown_old.as_ref().unwrap_or(old));
     let shown = options.to_json(change.options_kind());
-    let admitted = call.admit_write(&new, Some(old), shown, options.dry_run).await;
+    let admitted = call.admit_write(as_new, Some(as_old), shown, options.dry_run).await;
     admitted.map_err(NotWritten::Failed)?;
     if finished(call, &new, old) {
         if !options.dry_run {
@@ -253,7 +260,7 @@ impl Change for Patched<'_> {
     }
 
     fn options_kind(&self) -> &'static str {
-        "PatchOptions"
+        "UpdateOptions"
     }
 }
 

@@ -208,7 +208,7 @@ fn mistakes_in_other_kinds_read_like_upstream() {
         (
             "{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, spec: {signerName: me}}",
             vec![
-                "spec.request: Invalid value: \"\": PEM block type must be CERTIFICATE REQUEST",
+                "spec.request: Invalid value: null: PEM block type must be CERTIFICATE REQUEST",
                 "spec.usages: Required value",
                 "spec.signerName: Invalid value: \"me\": must be a fully qualified domain and path of the form 'example.com/signer-name'",
             ],
