@@ -7,6 +7,8 @@ mod documents;
 mod health;
 mod paths;
 mod respond;
+#[cfg(test)]
+mod tests;
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -59,6 +59,21 @@ pub(super) fn openapi_v3(server: &Inner, asked: &Asked, path: &str) -> Response 
     tagged(response, asked, &document.hash)
 }
 
+/// Who signs this server's tokens, and with which keys. `None` if nobody does.
+pub(super) fn token_issuer(server: &Inner, asked: &Asked) -> Option<Response> {
+    let tokens = server.authenticator.service_accounts()?;
+    let (media, document) = match asked.info.path.starts_with("/openid") {
+        true => ("application/jwk-set+json", tokens.key().jwks()),
+        false => {
+            let keys = format!("https://{}/openid/v1/jwks", asked.header(header::HOST));
+            ("application/json", tokens.openid_configuration(&keys))
+        }
+    };
+    let mut response = respond::response(200, media, Body::from(document.to_string()));
+    set(&mut response, header::CACHE_CONTROL, "public, max-age=3600");
+    Some(response)
+}
+
 /// Names what a document's content is, and leaves the content out for who has it already.
 fn tagged(mut response: Response, asked: &Asked, hash: &str) -> Response {
     let tag = format!("\"{hash}\"");

@@ -20,6 +20,7 @@ pub(super) fn answer(server: &Arc<Inner>, asked: &Asked) -> Result<Response, Sta
     let path = asked.info.path.trim_end_matches('/');
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     let types = server.types();
+    let reads = matches!(&*asked.info.verb, "get" | "head");
     let document = match parts.as_slice() {
         ["version"] => Some(version()),
         [probe @ ("healthz" | "livez" | "readyz"), check @ ..] => {
@@ -33,6 +34,9 @@ pub(super) fn answer(server: &Arc<Inner>, asked: &Asked) -> Result<Response, Sta
         ["apis", group] => discovery::group(types.all(), group),
         ["api", version] => discovery::resource_list(types.all(), "", version),
         ["apis", group, version] => discovery::resource_list(types.all(), group, version),
+        [".well-known", "openid-configuration"] | ["openid", "v1", "jwks"] if reads => {
+            return Ok(documents::token_issuer(server, asked).unwrap_or_else(no_such_page));
+        }
         ["openapi", "v3", rest @ ..] => {
             return Ok(documents::openapi_v3(server, asked, &rest.join("/")));
         }
@@ -40,7 +44,9 @@ pub(super) fn answer(server: &Arc<Inner>, asked: &Asked) -> Result<Response, Sta
             "/openapi/v3", "/readyz", "/version"] })),
         _ => None,
     };
-    if document.is_some() && !matches!(&*asked.info.verb, "get" | "head") {
+    let reads_only =
+        document.is_some() || matches!(parts.as_slice(), [".well-known" | "openid", ..]);
+    if reads_only && !reads {
         return Err(Status::no_such_method());
     }
     match (document, parts.as_slice()) {

@@ -40,7 +40,9 @@ fn names_and_namespaces() {
     let long = "a".repeat(254);
     check(
         json!({"name": long, "namespace": "n"}),
-        &[&format!("metadata.name: Invalid value: \"{long}\": must be no more than 253 bytes")],
+        &[&format!(
+            "metadata.name: Invalid value: \"{long}\": must be no more than 253 characters"
+        )],
     );
     let cluster = json!({"metadata": {"name": "a:b", "namespace": "n"}});
     assert_eq!(

@@ -40,11 +40,13 @@ fn answers_are_chosen() {
 fn what_cannot_be_answered_is_refused() {
     let all = "only the following media types are accepted: application/json, application/yaml, \
                application/vnd.kubernetes.protobuf";
+    let none_of_ours = "406: Not Acceptable\n\nAvailable representations: application/json, \
+                        application/yaml, application/vnd.kubernetes.protobuf";
     for (accept, endpoint, expected) in [
-        ("text/html", Endpoint::Resource, all),
+        ("text/html", Endpoint::Resource, none_of_ours),
         ("application/vnd.kubernetes.protobuf", Endpoint::Resource, all),
         ("application/json;as=Table;v=v1;g=other", Endpoint::Resource, all),
-        ("nonsense", Endpoint::Resource, all),
+        ("nonsense", Endpoint::Resource, none_of_ours),
         (
             "application/yaml",
             Endpoint::Watch,

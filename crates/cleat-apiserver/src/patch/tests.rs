@@ -167,12 +167,9 @@ fn nesting_and_copying_are_bounded() {
 }
 
 #[test]
-fn unknown_media_types_are_told_what_is_known() {
+fn unknown_media_types_are_refused() {
     let status = parse("application/json", b"{}", Accepts::Builtin).unwrap_err();
-    let text = "the body of the request was in an unknown format - accepted media types include: \
-                application/json-patch+json, application/merge-patch+json, \
-                application/strategic-merge-patch+json, application/apply-patch+yaml";
-    assert_eq!((status.code, status.message.as_str()), (415, text));
+    assert_eq!((status.code, status.message.as_str()), (415, "415: Unsupported Media Type"));
     assert_eq!(parse(STRATEGIC, b"{}", Accepts::Custom).unwrap_err().code, 415);
     let charset = format!("{MERGE}; charset=utf-8");
     assert!(matches!(parse(&charset, b"{}", Accepts::Custom), Ok(Patch::Merge(_))));
