@@ -1,4 +1,5 @@
-//! What every cluster has from its first moment: the system namespaces and the default roles.
+//! What every cluster has from its first moment: the system namespaces, the default roles, the
+//! priorities of the system and the service that is the server itself.
 //!
 //! Runs at every start: what is missing is made, what a person changed on purpose stays.
 
@@ -21,7 +22,40 @@ pub(crate) async fn provide(server: &Inner) -> Result<(), StartError> {
     );
     try_join_all(namespaces.into_iter().map(|new| ensure(server, new))).await?;
     try_join_all(authz::bootstrap_objects().iter().map(|new| ensure(server, new.clone()))).await?;
+    try_join_all(furniture().into_iter().map(|new| ensure(server, new))).await?;
     Ok(())
+}
+
+fn furniture() -> [Value; 3] {
+    let priority = |name: &str, value: u32, description: &str| {
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": { "name": name },
+            "value": value,
+            "description": description,
+        })
+    };
+    // Nothing listens at this address. It is there because clusters have it.
+    let service = json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": { "component": "apiserver", "provider": "kubernetes" },
+        },
+        "spec": {
+            "type": "ClusterIP",
+            "clusterIP": "10.96.0.1",
+            "ports": [{ "name": "https", "port": 443, "targetPort": 443 }],
+        },
+    });
+    [
+        priority("system-node-critical", 2_000_001_000, "For pods a node cannot do without."),
+        priority("system-cluster-critical", 2_000_000_000, "For pods a cluster cannot do without."),
+        service,
+    ]
 }
 
 async fn ensure(server: &Inner, new: Value) -> Result<(), StartError> {

@@ -9,6 +9,7 @@ mod defaults;
 mod openapi;
 mod path;
 mod resource;
+pub(crate) mod scale;
 mod status;
 mod structural;
 mod validate;

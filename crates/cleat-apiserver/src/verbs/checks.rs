@@ -160,6 +160,7 @@ impl Call<'_> {
         match (&self.ty.origin, self.schema()) {
             (Origin::Custom { .. }, Some(schema)) => {
                 errors.extend(validate::validate(new, schema));
+                errors.extend(self.scale_errors(new));
                 errors.extend(rule_errors(&errors, new, None, schema));
             }
             (Origin::Custom { .. }, None) => {}
@@ -184,6 +185,7 @@ impl Call<'_> {
                     Some("status") => validate::validate_status_update(new, old, schema),
                     _ => validate::validate_update(new, old, schema),
                 });
+                errors.extend(self.scale_errors(new));
                 errors.extend(rule_errors(&errors, new, Some(old), schema));
             }
             (Origin::Custom { .. }, None) => {}
@@ -194,6 +196,20 @@ impl Call<'_> {
         }
         errors.extend(self.special_errors(new, Some(old)));
         self.refuse(&errors, new)
+    }
+
+    /// A definition that has a scale says where its numbers are.
+    fn scale_errors(&self, new: &Value) -> Vec<FieldError> {
+        let version = self.ty.version(&self.version);
+        let Some(scale) = version.and_then(|version| version.scale.as_ref()) else {
+            return Vec::new();
+        };
+        let mut errors = Vec::new();
+        if self.subresource_name() != Some("status") {
+            errors.extend(crd::scale::validate_spec(new, scale));
+        }
+        errors.extend(crd::scale::validate_status(new, scale));
+        errors
     }
 
     /// Kinds whose meaning lies outside the general rules.
