@@ -115,7 +115,7 @@ fn run_suite(kubeconfig: &Path, args: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime> {
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     builder.enable_all().build().context("start the runtime")
 }

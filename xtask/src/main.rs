@@ -2,6 +2,7 @@
 
 mod conformance;
 mod generate;
+mod kubectl;
 mod kubernetes;
 mod tidy;
 
@@ -22,6 +23,7 @@ struct Args {
 enum Chore {
     Conformance(conformance::Args),
     Generate(generate::Args),
+    Kubectl(kubectl::Args),
     /// A real Kubernetes to test on.
     #[command(subcommand)]
     Kubernetes(kubernetes::Args),
@@ -33,6 +35,7 @@ fn main() -> Result<()> {
     match Args::parse().chore {
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Generate(args) => generate::run(&args),
+        Chore::Kubectl(args) => kubectl::run(&args),
         Chore::Kubernetes(args) => kubernetes::run(args),
         Chore::Tidy => tidy::run(),
     }

@@ -3,6 +3,7 @@
 //! It may depend on everything in the workspace; nothing but `xtask` and tests depends on it.
 
 pub mod conformance;
+pub mod kubectl;
 pub mod kubernetes;
 pub mod server;
 pub mod wait;
