@@ -98,6 +98,7 @@ impl Mask {
                 ("nodePort" | "healthCheckNodePort", Value::Number(_)) => json!("(port)"),
                 // Prose, and everybody's own.
                 ("kubernetes.io/description", _) => json!("(description)"),
+                ("description", Value::String(_)) => continue,
                 _ => self.value(value, revision),
             };
             let name = match self.text(name) {
