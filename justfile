@@ -22,3 +22,7 @@ conformance *ARGS:
 # A hub and three clusters on this machine
 up *ARGS:
     cargo run --release -- up {{ARGS}}
+
+# The same kubectl session on our server and on a real one
+kubectl:
+    cargo xtask kubectl
