@@ -1,9 +1,12 @@
 //! Kinds that arrive as definitions, from their first sight to their end.
 
 use anyhow::Result;
-use cleat_world::eventually;
+use cleat_world::{eventually, within};
+use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{
+    Api, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
+};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::wait::{await_condition, conditions};
 use serde_json::{Value, json};
@@ -26,6 +29,7 @@ async fn define(place: &Place) -> Result<Kind> {
         "required": ["size"],
         "properties": {
             "size": { "type": "integer", "minimum": 1, "maximum": 10 },
+            "text": { "type": "string" },
             "colour": { "type": "string", "default": "green", "enum": ["green", "blue"] },
         },
         "x-kubernetes-validations": [{
@@ -57,7 +61,7 @@ async fn define(place: &Place) -> Result<Kind> {
     .await?;
     let name = format!("widgets.{group}");
     let established = await_condition(definitions.clone(), &name, conditions::is_crd_established());
-    cleat_world::within("the definition to be established", established).await??;
+    within("the definition to be established", established).await??;
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(&group, "v1", "Widget"));
     let objects = Api::namespaced_with(place.client.clone(), &place.namespace, &resource);
     let kind = Kind { definitions, definition, objects, api_version: format!("{group}/v1") };
@@ -183,4 +187,24 @@ async fn it_leaves_after_its_last_object() -> Result<()> {
     let none = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
     kind.objects.patch("held", &PatchParams::default(), &none).await?;
     gone(&kind.definitions, &kind.definition).await
+}
+
+/// With a kind of its own, because a real server that has just started remembers everything of the
+/// built-in ones, and nothing of this one from before it was defined.
+#[tokio::test]
+async fn a_watch_from_a_forgotten_version_is_gone() -> Result<()> {
+    let place = Place::new("definitions").await?;
+    let kind = define(&place).await?;
+    kind.make("a", json!({ "size": 1 })).await?;
+    // More than an embedded server remembers of one resource.
+    for number in 0..20 {
+        let text = json!({ "spec": { "text": number.to_string().repeat(450_000) } });
+        kind.objects.patch("a", &PatchParams::default(), &Patch::Merge(text)).await?;
+    }
+    let mut events = kind.objects.watch(&WatchParams::default().timeout(5), "1").await?.boxed();
+    match within("an event", events.try_next()).await?? {
+        Some(WatchEvent::Error(status)) => assert_eq!(status.code, 410),
+        other => panic!("{other:?}"),
+    }
+    kind.remove().await
 }

@@ -87,24 +87,6 @@ async fn a_watch_resumes_after_any_version() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_watch_from_a_forgotten_version_is_gone() -> Result<()> {
-    let place = Place::new("watches").await?;
-    let maps: Api<ConfigMap> = place.api();
-    place.config_map("a").await?;
-    // More than any server remembers of one resource.
-    for number in 0..20 {
-        let data = json!({ "data": { "k": number.to_string().repeat(450_000) } });
-        maps.patch("a", &PatchParams::default(), &Patch::Merge(data)).await?;
-    }
-    let mut events = maps.watch(&WatchParams::default().timeout(5), "1").await?.boxed();
-    match within("an event", events.try_next()).await?? {
-        Some(WatchEvent::Error(status)) => assert_eq!(status.code, 410),
-        other => panic!("{other:?}"),
-    }
-    Ok(())
-}
-
-#[tokio::test]
 async fn an_object_is_awaited_before_it_exists() -> Result<()> {
     let place = Place::new("watches").await?;
     let maps: Api<ConfigMap> = place.api();
