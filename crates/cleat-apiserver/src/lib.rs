@@ -31,6 +31,7 @@ pub mod openapi;
 mod patch;
 pub mod path;
 pub mod protobuf;
+mod quantity;
 pub mod query;
 pub mod quote;
 pub mod resource;

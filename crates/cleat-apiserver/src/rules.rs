@@ -13,7 +13,6 @@ mod gotypes;
 mod normal;
 mod prepare;
 pub(crate) mod pretend;
-pub(crate) mod quantity;
 pub(crate) mod read;
 mod removal;
 pub(crate) mod scale;

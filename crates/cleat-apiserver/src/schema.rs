@@ -15,7 +15,6 @@ mod emit;
 mod load;
 mod pattern;
 pub mod prune;
-mod quantity;
 pub mod strict;
 pub mod validate;
 

@@ -6,9 +6,9 @@
 use serde_json::{Number, Value};
 
 use super::gotypes::{Shape, StructId, types};
-use super::quantity::Quantity;
 use super::time;
 use crate::gojson::json_type;
+use crate::quantity::Quantity;
 
 /// The first thing Go could not read, in the order of field names. The caller puts
 /// `Deployment in version "v1" cannot be handled as a Deployment: ` before it.

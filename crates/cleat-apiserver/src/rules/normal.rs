@@ -7,8 +7,8 @@
 use serde_json::{Map, Value};
 
 use super::gotypes::{Field, Shape, StructId, WhenEmpty, types};
-use super::quantity::Quantity;
 use super::time;
+use crate::quantity::Quantity;
 
 /// Reads an object as Go would: nulls and empty values that would not be written again go, and
 /// quantities and times get their canonical spelling.

@@ -381,7 +381,7 @@ fn quality_of_service(spec: &Value) -> &'static str {
         containers.map(|container| container.at("resources")).collect()
     };
     let positive = |amounts: &Value, name: &str| {
-        let amount = super::quantity::Quantity::from_json(amounts.at(name)).ok()?;
+        let amount = crate::quantity::Quantity::from_json(amounts.at(name)).ok()?;
         (!amount.is_zero() && !amount.is_negative()).then_some(amount)
     };
     let mut asks = false;

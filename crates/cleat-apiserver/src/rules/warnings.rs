@@ -91,7 +91,7 @@ fn fractional(all: &mut Vec<String>, path: &str, container: &Value) {
     for name in ["memory", "ephemeral-storage"] {
         for list in ["limits", "requests"] {
             let amount = container.at("resources").at(list).at(name);
-            let Ok(quantity) = super::quantity::Quantity::from_json(amount) else { continue };
+            let Ok(quantity) = crate::quantity::Quantity::from_json(amount) else { continue };
             if !quantity.is_whole() {
                 let shown = crate::quote::quoted(&quantity.to_string());
                 all.push(format!(

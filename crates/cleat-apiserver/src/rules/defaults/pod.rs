@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Object;
-use crate::rules::quantity::Quantity;
+use crate::quantity::Quantity;
 use crate::rules::read::{Read, child, fill, objects};
 
 pub(super) fn default(name: &str, object: &mut Object) {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::names;
-use crate::rules::quantity::Quantity;
+use crate::quantity::Quantity;
 use crate::rules::read::Read;
 use crate::selector::LabelSelector;
 use crate::status::{FieldError, Problem};

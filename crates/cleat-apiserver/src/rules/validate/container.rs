@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::check::{self, Errors};
 use crate::names;
-use crate::rules::quantity::Quantity;
+use crate::quantity::Quantity;
 use crate::rules::read::Read;
 
 /// The containers of a pod. `volumes` are the names that mounts may use.

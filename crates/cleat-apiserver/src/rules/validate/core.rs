@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::check::{Errors, data_key, shown_struct};
 use super::{net, volume};
 use crate::names;
-use crate::rules::quantity::Quantity;
+use crate::quantity::Quantity;
 use crate::rules::read::{Read, child, object as object_of};
 
 const SEALED: &str = "field is immutable when `immutable` is set";

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::check::Errors;
 use super::container::no_back_steps;
-use crate::rules::quantity::Quantity;
+use crate::quantity::Quantity;
 use crate::rules::read::Read;
 
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";

@@ -8,8 +8,9 @@ use serde_json::{Number, Value};
 use super::last_segment;
 use crate::{
     gojson::json_type,
+    quantity::{self, Quantity},
     quote::quoted,
-    schema::{Node, Type, quantity},
+    schema::{Node, Type},
 };
 
 /// A type without parts.
@@ -117,7 +118,9 @@ impl Leaf {
                     Value::String(text) => text.trim().to_owned(),
                     other => other.to_string(),
                 };
-                *value = quantity::canonical(&text).map_err(Mismatch::Parser)?.into();
+                let quantity = Quantity::parse(&text);
+                let quantity = quantity.map_err(|why| Mismatch::Parser(why.to_owned()))?;
+                *value = quantity.to_string().into();
                 Ok(())
             }
             (Self::Quantity, _) => Err(Mismatch::Parser(quantity::MALFORMED.to_owned())),

@@ -323,6 +323,43 @@ mod tests {
         assert_eq!(of("1500u").rounded_up_to_milli().to_string(), "2m");
     }
 
+    #[test]
+    fn quantities_are_rewritten() {
+        for (text, written) in [
+            ("0", "0"),
+            ("1", "1"),
+            ("1000m", "1"),
+            ("0.5", "500m"),
+            ("100m", "100m"),
+            ("1.5Gi", "1536Mi"),
+            ("1024Mi", "1Gi"),
+            ("512", "512"),
+            ("512Ki", "512Ki"),
+            ("0.5Ki", "512"),
+            ("1e3", "1e3"),
+            ("12e2", "1200"),
+            ("1000", "1k"),
+            ("1500", "1500"),
+            ("-3k", "-3k"),
+            ("+2", "2"),
+            (".5", "500m"),
+            ("5.", "5"),
+            ("0.0000000001", "1n"),
+        ] {
+            let read = Quantity::parse(text).map(|quantity| quantity.to_string());
+            assert_eq!(read.as_deref(), Ok(written), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_text_is_refused() {
+        for text in ["", "x", "1x", "1.2.3", "-", ".", "1 Gi"] {
+            assert_eq!(Quantity::parse(text).err(), Some(MALFORMED), "{text}");
+        }
+        assert_eq!(Quantity::parse("1kk").err(), Some(BAD_SUFFIX));
+        assert_eq!(Quantity::parse("1e").err(), Some(BAD_SUFFIX));
+    }
+
     proptest! {
         #[test]
         fn no_text_panics_and_the_canonical_form_is_stable(text in "[-+]?[0-9.]{0,40}[a-zA-Z0-9+-]{0,6}") {
