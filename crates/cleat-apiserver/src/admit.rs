@@ -1,6 +1,7 @@
 //! What admission needs to know about this server, and the asking itself.
 
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::admission::{Admission, GroupVersionKind, GroupVersionResource, Request, Surroundings};
@@ -21,7 +22,7 @@ pub(crate) fn condition_error(expression: &str) -> Option<String> {
 /// Keeps [`Admission`] told of the stored webhook configurations.
 pub(crate) struct Configurations {
     admission: Arc<Admission>,
-    names: Vec<Box<str>>,
+    names: BTreeSet<Box<str>>,
 }
 
 impl Configurations {
@@ -29,7 +30,7 @@ impl Configurations {
         "admissionregistration.k8s.io/validatingwebhookconfigurations";
 
     pub(crate) fn of(admission: Arc<Admission>) -> Self {
-        Self { admission, names: Vec::new() }
+        Self { admission, names: BTreeSet::new() }
     }
 
     pub(crate) fn admission(&self) -> Arc<Admission> {
@@ -39,7 +40,7 @@ impl Configurations {
 
 impl Digest for Configurations {
     fn clear(&mut self) {
-        for name in self.names.drain(..) {
+        for name in std::mem::take(&mut self.names) {
             self.admission.remove(&name);
         }
     }
@@ -48,7 +49,7 @@ impl Digest for Configurations {
         match value.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok()) {
             Some(configuration) => {
                 self.admission.put(&configuration);
-                self.names.push(key.into());
+                self.names.insert(key.into());
             }
             None => self.admission.remove(key),
         }

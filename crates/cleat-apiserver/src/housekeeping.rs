@@ -9,25 +9,28 @@
 
 mod accounts;
 mod definitions;
+mod events;
 mod garbage;
 mod namespaces;
 mod pretend;
+mod protection;
 mod roles;
 mod secrets;
 mod signing;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::object;
-use crate::objects::Stored;
+use crate::objects::{Before, Stored};
 use crate::resource::{Origin, ResourceType};
 use crate::server::Inner;
 use crate::status::Status;
@@ -57,6 +60,10 @@ pub(crate) enum Chore {
     /// The secrets with tokens of an account, by namespace and name.
     Tokens(Box<str>, Box<str>),
     AggregatedRoles,
+    /// A claim or volume that may go once nothing uses it.
+    Protection(ObjectRef),
+    /// Events that are too old.
+    Events,
     /// Let a workload look as if nodes ran it.
     Pretend(ObjectRef),
 }
@@ -137,8 +144,15 @@ impl Housekeeper {
         }
     }
 
+    /// Not before so long from now, unless it is due sooner anyway.
+    pub(crate) fn schedule_later(&self, chore: Chore, wait: Duration) {
+        let at = Instant::now() + wait;
+        self.lock().due.entry(chore).or_insert(Due { at, tries: 0 });
+        self.wake.notify_one();
+    }
+
     /// An object was stored. `old` is what it replaced.
-    pub(crate) fn written(&self, ty: &ResourceType, old: Option<&Value>, new: &Value) {
+    pub(crate) fn written(&self, ty: &ResourceType, old: Option<&Before>, new: &Value) {
         let mut chores = Vec::new();
         let at = ObjectRef::of(ty, new);
         let marked = object::deletion_timestamp(new).is_some();
@@ -149,16 +163,24 @@ impl Housekeeper {
             chores.push(Chore::Owner(at.clone()));
         }
         let references = object::owner_references(new);
-        if !references.is_empty()
-            || old.is_some_and(|old| !object::owner_references(old).is_empty())
+        let former = old.map_or(&[][..], |old| &old.owner_references);
+        if (!references.is_empty() || !former.is_empty()) && (old.is_none() || former != references)
         {
-            let changed = old.is_none_or(|old| object::owner_references(old) != references);
-            if changed {
-                self.lock().ownership.note(&at, new);
+            let mut state = self.lock();
+            state.ownership.note(&at, new);
+            // An owner that waits for this one may have nothing to wait for any more.
+            for uid in former.iter().filter_map(|owner| owner.get("uid")?.as_str()) {
+                chores.extend(state.ownership.waiting(uid).cloned().map(Chore::Owner));
             }
-            if changed && !references.is_empty() {
+            if !references.is_empty() {
                 chores.push(Chore::Dependent(at.clone()));
             }
+        }
+        if !at.namespace.is_empty() && self.lock().terminating.contains(&*at.namespace) {
+            chores.push(Chore::Namespace(at.namespace.to_string()));
+        }
+        if marked && protection::protects(ty) {
+            chores.push(Chore::Protection(at.clone()));
         }
         match (&*ty.group, &*ty.plural) {
             ("", "namespaces") if marked => {
@@ -173,6 +195,9 @@ impl Housekeeper {
                 chores.push(Chore::Certificate(at.name.to_string()));
             }
             ("rbac.authorization.k8s.io", "clusterroles") => chores.push(Chore::AggregatedRoles),
+            ("" | "events.k8s.io", "events") => {
+                self.schedule_later(Chore::Events, events::LIFETIME)
+            }
             ("", "secrets") => {
                 let account = secrets::account(new);
                 chores.extend(account.map(|name| Chore::Tokens(at.namespace.clone(), name.into())));
@@ -190,7 +215,7 @@ impl Housekeeper {
         let at = ObjectRef::of(ty, last);
         let mut chores = Vec::new();
         let mut state = self.lock();
-        state.ownership.forget(&at, last);
+        state.ownership.forget(&at, object::uid(last));
         for dependent in state.ownership.dependents(object::uid(last)) {
             chores.push(Chore::Dependent(dependent.clone()));
         }
@@ -206,6 +231,7 @@ impl Housekeeper {
             state.terminating.remove(&*at.name);
         }
         drop(state);
+        chores.extend(protection::freed(ty, last).map(Chore::Protection));
         if ty.group.is_empty() && accounts::keeps(&ty.plural, &at.name) {
             chores.push(Chore::Account(at.namespace.to_string()));
         }
@@ -249,7 +275,6 @@ impl Housekeeper {
 
 /// Works through the chores until the server goes.
 pub(crate) async fn run(server: Arc<Inner>) {
-    schedule_everything(&server);
     let keeper = Arc::clone(&server.housekeeper);
     let mut running = BTreeSet::new();
     let mut tasks = FuturesUnordered::new();
@@ -259,7 +284,9 @@ pub(crate) async fn run(server: Arc<Inner>) {
             running.insert(chore.clone());
             let server = Arc::clone(&server);
             tasks.push(async move {
-                let outcome = attend(&server, &chore).await;
+                // One broken chore must not end the others.
+                let outcome = AssertUnwindSafe(attend(&server, &chore)).catch_unwind().await;
+                let outcome = outcome.unwrap_or_else(|_| Err(Status::internal("a chore panicked")));
                 (chore, tries, outcome)
             });
         }
@@ -292,12 +319,14 @@ async fn attend(server: &Arc<Inner>, chore: &Chore) -> Result<Outcome, Status> {
         Chore::Certificate(name) => signing::sign(server, name).await,
         Chore::Tokens(namespace, name) => secrets::provide(server, namespace, name).await,
         Chore::AggregatedRoles => roles::aggregate(server).await,
+        Chore::Protection(at) => protection::release(server, at).await,
+        Chore::Events => events::expire(server).await,
         Chore::Pretend(at) => pretend::advance(server, at).await,
     }
 }
 
 /// After a start nothing is remembered: every object is looked at once.
-fn schedule_everything(server: &Inner) {
+pub(crate) fn schedule_everything(server: &Inner) {
     for ty in server.types().all() {
         match server.objects.all(ty, &ty.storage_version, "") {
             Ok(objects) => {
@@ -319,7 +348,9 @@ fn find(server: &Inner, at: &ObjectRef) -> Result<Option<(Arc<ResourceType>, Sto
     Ok(found.map(|stored| (Arc::clone(ty), stored)))
 }
 
-/// Deletes an object as one of the control plane's own users.
+/// Deletes an object as one of the control plane's own users, provided it is still what was seen.
+///
+/// An object that changed meanwhile is not deleted: that is a conflict, to be looked at again.
 async fn delete_as(
     server: &Inner,
     user: &User,
@@ -331,12 +362,12 @@ async fn delete_as(
     let mut call = Call::internal(server, user, ty, namespace, name);
     let options = crate::query::DeleteOptions {
         uid: Some(object::uid(target).to_owned()),
+        resource_version: Some(object::resource_version(target).to_owned()),
         propagation: Some(propagation),
         ..Default::default()
     };
     match delete::delete_object(&mut call, &options, false).await {
-        // Gone, or another object by now: either way not ours to delete any more.
-        Err(status) if status.code == 404 || status.code == 409 => Ok(()),
+        Err(status) if status.code == 404 => Ok(()),
         other => other.map(drop),
     }
 }

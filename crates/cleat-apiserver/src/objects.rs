@@ -103,6 +103,8 @@ impl Objects {
         self.put(ty, version, value, Some(&old.value), Expected::Revision(old.revision))
     }
 
+    /// Runs in a task of its own: a client that goes away cancels its request, but what was
+    /// stored must still be told to housekeeping.
     async fn put(
         &self,
         ty: &Arc<ResourceType>,
@@ -111,22 +113,34 @@ impl Objects {
         old: Option<&Value>,
         expected: Expected,
     ) -> Result<Stored, NotWritten> {
-        let (bucket, key) = (bucket(ty), key(object::namespace(&value), object::name(&value)));
         let envelope = Envelope::of(ty, version);
-        let written = self
-            .store
-            .put(&bucket, &key, expected, |revision| {
-                set_revision(&mut value, revision);
-                envelope.seal(&value)
-            })
-            .await;
-        let entry = written.map_err(NotWritten::from)?;
-        self.housekeeper.written(ty, old, &value);
-        if matches!(envelope.conversion, Conversion::Custom { .. }) {
-            // What was stored may show less than what was sent.
-            value = envelope.open(&entry.value).unwrap_or(value);
-        }
-        Ok(Stored { value, revision: entry.modified })
+        let before = old.map(Before::of);
+        let (store, housekeeper, ty) =
+            (self.store.clone(), Arc::clone(&self.housekeeper), Arc::clone(ty));
+        let writing = async move {
+            let (bucket, key) = (bucket(&ty), key(object::namespace(&value), object::name(&value)));
+            let written = store
+                .put(&bucket, &key, expected, |revision| {
+                    set_revision(&mut value, revision);
+                    envelope.seal(&value)
+                })
+                .await;
+            let entry = written.map_err(NotWritten::from)?;
+            // Of two writers the later one must have the last word, whoever gets here first.
+            let newest = before
+                .as_ref()
+                .is_some_and(Before::owned)
+                .then(|| store.get(&bucket, &key))
+                .flatten()
+                .and_then(|entry| envelope.open(&entry.value));
+            housekeeper.written(&ty, before.as_ref(), newest.as_ref().unwrap_or(&value));
+            if matches!(envelope.conversion, Conversion::Custom { .. }) {
+                // What was stored may show less than what was sent.
+                value = envelope.open(&entry.value).unwrap_or(value);
+            }
+            Ok(Stored { value, revision: entry.modified })
+        };
+        tokio::spawn(writing).await.unwrap_or_else(|_| Err(abandoned()))
     }
 
     /// Removes the object; watchers are shown `last` as its final state.
@@ -137,19 +151,43 @@ impl Objects {
         mut last: Value,
         revision: Revision,
     ) -> Result<Stored, NotWritten> {
-        let (bucket, key) = (bucket(ty), key(object::namespace(&last), object::name(&last)));
         let envelope = Envelope::of(ty, version);
-        let expected = Expected::Revision(revision);
-        let removed = self
-            .store
-            .delete(&bucket, &key, expected, |revision| {
-                set_revision(&mut last, revision);
-                envelope.seal(&last)
-            })
-            .await;
-        let entry = removed.map_err(NotWritten::from)?;
-        self.housekeeper.removed(ty, &last);
-        Ok(Stored { value: last, revision: entry.modified })
+        let (store, housekeeper, ty) =
+            (self.store.clone(), Arc::clone(&self.housekeeper), Arc::clone(ty));
+        let removing = async move {
+            let (bucket, key) = (bucket(&ty), key(object::namespace(&last), object::name(&last)));
+            let expected = Expected::Revision(revision);
+            let removed = store
+                .delete(&bucket, &key, expected, |revision| {
+                    set_revision(&mut last, revision);
+                    envelope.seal(&last)
+                })
+                .await;
+            let entry = removed.map_err(NotWritten::from)?;
+            housekeeper.removed(&ty, &last);
+            Ok(Stored { value: last, revision: entry.modified })
+        };
+        tokio::spawn(removing).await.unwrap_or_else(|_| Err(abandoned()))
+    }
+}
+
+/// The process is ending, or the task broke: whether the write happened is not known.
+fn abandoned() -> NotWritten {
+    NotWritten::Failed(Status::internal("the write was abandoned; its outcome is not known"))
+}
+
+/// What housekeeping needs to know of an object that was replaced.
+pub(crate) struct Before {
+    pub(crate) owner_references: Vec<Value>,
+}
+
+impl Before {
+    fn of(old: &Value) -> Self {
+        Self { owner_references: object::owner_references(old).to_vec() }
+    }
+
+    fn owned(&self) -> bool {
+        !self.owner_references.is_empty()
     }
 }
 

@@ -94,6 +94,7 @@ impl Server {
             stop: tokio::sync::watch::Sender::new(false),
         });
         bootstrap::provide(&inner).await?;
+        housekeeping::schedule_everything(&inner);
         let housekeeping = tokio::spawn(housekeeping::run(Arc::clone(&inner)));
         Ok(Self { inner, housekeeping })
     }

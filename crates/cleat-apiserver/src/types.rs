@@ -23,7 +23,14 @@ pub(crate) struct Types {
 
 impl Types {
     fn new(custom: impl Iterator<Item = Arc<ResourceType>>) -> Self {
-        let all: Vec<_> = builtin::resources().iter().cloned().chain(custom).collect();
+        // A definition never takes the place of a built-in kind, whatever it calls itself.
+        let builtin = builtin::resources();
+        let custom = custom.filter(|custom| {
+            !builtin.iter().any(|ty| {
+                ty.group == custom.group && (ty.plural == custom.plural || ty.kind == custom.kind)
+            })
+        });
+        let all: Vec<_> = builtin.iter().cloned().chain(custom).collect();
         let by_resource =
             all.iter().map(|ty| ((ty.group.clone(), ty.plural.clone()), Arc::clone(ty))).collect();
         Self { all, by_resource, openapi: OnceLock::new(), aggregated: Default::default() }

@@ -45,6 +45,9 @@ pub(crate) struct Args {
     no_pretend: bool,
 }
 
+/// Who signs service account tokens; whose they are is up to the key.
+const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
+
 /// One server of this process.
 struct Member {
     name: String,
@@ -112,7 +115,8 @@ async fn start(disk: &Disk, args: &Args, name: String, listener: TcpListener) ->
     let store = Store::open(disk, &name, Limits::default())
         .with_context(|| format!("open the store of {name}"))?;
     let address = format!("https://{}", listener.local_addr()?);
-    let tokens = ServiceAccountTokens::new(identity.signing_key()?, &address);
+    // Not the address: that may change with the ports of this machine, and tokens must not.
+    let tokens = ServiceAccountTokens::new(identity.signing_key()?, ISSUER);
     let server = Server::start(Config {
         store,
         authenticator: Authenticator::new().with_service_accounts(tokens),

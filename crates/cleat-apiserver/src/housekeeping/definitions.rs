@@ -9,7 +9,7 @@ use super::{ObjectRef, Outcome, rewrite, set_condition};
 use crate::crd;
 use crate::object;
 use crate::objects::NotWritten;
-use crate::resource::ResourceType;
+use crate::resource::{Origin, ResourceType};
 use crate::server::Inner;
 use crate::status::Status;
 use crate::verbs::delete::CLEANUP;
@@ -55,7 +55,14 @@ async fn end(
     }
     let types = server.types();
     let text = |pointer| object::at(definition, pointer).unwrap_or_default();
-    let instances = types.get(text("/spec/group"), text("/spec/names/plural"));
+    let own = object::name(definition);
+    let found = types.get(text("/spec/group"), text("/spec/names/plural"));
+    let instances =
+        found.filter(|ty| matches!(&ty.origin, Origin::Custom { name, .. } if &**name == own));
+    if crd::is_established(definition) && found.is_none() {
+        // It had instances and may have them still: not seeing them is not their absence.
+        return Err(Status::internal("the kind of an established definition cannot be read"));
+    }
     let mut left = 0;
     if let Some(instances) = instances {
         for instance in server.objects.all(instances, &instances.storage_version, "")? {

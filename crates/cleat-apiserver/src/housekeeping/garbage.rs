@@ -27,6 +27,9 @@ pub(crate) struct Ownership {
     owners: BTreeMap<ObjectRef, Vec<Box<str>>>,
     /// Owners that go in the foreground and wait for their dependents.
     waiting: BTreeMap<Box<str>, ObjectRef>,
+    /// Owners that were seen to go while they had dependents, so that these can be judged even
+    /// when the owner's kind has gone too.
+    gone: BTreeSet<Box<str>>,
 }
 
 impl Ownership {
@@ -47,8 +50,15 @@ impl Ownership {
     }
 
     /// The object is gone.
-    pub(crate) fn forget(&mut self, at: &ObjectRef, _last: &Value) {
+    pub(crate) fn forget(&mut self, at: &ObjectRef, uid: &str) {
         self.unlink(at);
+        if self.dependents.contains_key(uid) {
+            self.gone.insert(uid.into());
+        }
+    }
+
+    fn is_gone(&self, uid: &str) -> bool {
+        self.gone.contains(uid)
     }
 
     fn unlink(&mut self, at: &ObjectRef) {
@@ -57,6 +67,7 @@ impl Ownership {
                 dependents.remove(at);
                 if dependents.is_empty() {
                     self.dependents.remove(&owner);
+                    self.gone.remove(&owner);
                 }
             }
         }
@@ -151,7 +162,10 @@ fn owner_state(server: &Inner, at: &ObjectRef, reference: &Value) -> Result<Owne
         None => "",
     };
     let types = server.types();
-    let Some(ty) = types.by_kind(group, text("kind")) else { return Ok(Owner::Unresolvable) };
+    let Some(ty) = types.by_kind(group, text("kind")) else {
+        let gone = server.housekeeper.lock().ownership.is_gone(text("uid"));
+        return Ok(if gone { Owner::Absent } else { Owner::Unresolvable });
+    };
     let namespace = match (ty.namespaced, &*at.namespace) {
         // A cluster-scoped object cannot be owned by a namespaced one: nothing to look up.
         (true, "") => return Ok(Owner::Unresolvable),

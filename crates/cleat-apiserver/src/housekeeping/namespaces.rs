@@ -24,6 +24,8 @@ struct Content {
     finalizers: BTreeMap<String, usize>,
     /// Refused deletes, by what was said.
     failures: BTreeMap<String, ()>,
+    /// Something changed while it was to be deleted.
+    changing: bool,
 }
 
 pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<Outcome, Status> {
@@ -45,7 +47,7 @@ pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<Outcome, St
         }
     }
     let done = content.instances.is_empty() && content.failures.is_empty();
-    let refused = !content.failures.is_empty();
+    let again = content.changing || !content.failures.is_empty();
     let now = server.clock.now_text();
     let at = ObjectRef::of(&ty, &found.value);
     rewrite(server, &ty, &at, ("kube-controller-manager", "status"), |namespace| {
@@ -59,7 +61,7 @@ pub(super) async fn empty(server: &Arc<Inner>, name: &str) -> Result<Outcome, St
     })
     .await?;
     // What was refused may be allowed later; what has finalizers will be heard of.
-    Ok(if refused { Outcome::Again } else { Outcome::Done })
+    Ok(if again { Outcome::Again } else { Outcome::Done })
 }
 
 /// Reviews and bindings are answered, never kept; both event kinds lie in one place.
@@ -76,11 +78,14 @@ async fn clear(
 ) -> Result<(), Status> {
     let user = User::service_account("kube-system", "namespace-controller");
     for target in server.objects.all(ty, &ty.storage_version, namespace)? {
-        if object::deletion_timestamp(&target).is_none()
-            && let Err(status) =
-                delete_as(server, &user, ty, &target, Propagation::Background).await
-        {
-            content.failures.insert(status.message, ());
+        if object::deletion_timestamp(&target).is_some() {
+            continue;
+        }
+        match delete_as(server, &user, ty, &target, Propagation::Background).await {
+            Ok(()) => {}
+            // It changed under our hands; the next pass sees it as it is then.
+            Err(status) if status.code == 409 => content.changing = true,
+            Err(status) => drop(content.failures.insert(status.message, ())),
         }
     }
     let left = server.objects.all(ty, &ty.storage_version, namespace)?;

@@ -15,6 +15,7 @@ use crate::objects::Envelope;
 use crate::patch::{self, Accepts, Patch};
 use crate::query::{DeleteOptions, ListOptions, WriteOptions, resource_version};
 use crate::resource::{Origin, ResourceType};
+use crate::selector::FieldSelector;
 use crate::server::Inner;
 use crate::status::Status;
 use crate::verbs::update::{Patched, Replace};
@@ -203,6 +204,11 @@ fn open_watch(
 ) -> Result<Response, Status> {
     let info = &asked.info;
     let options = ListOptions::checked(&asked.query, info.watch_in_path, &call.ty, &call.version)?;
+    let mut options = options;
+    if !call.name.is_empty() {
+        // The old path names the one object that was asked for, and authorized.
+        options.selector.fields = FieldSelector::named(&call.name);
+    }
     let asked_revision = resource_version(&options.resource_version)
         .map_err(|error| Status::new(500, "", error.to_string()))?;
     let current = call.objects().store().revision();
@@ -220,7 +226,10 @@ fn open_watch(
             .or_else(|| (options.send_initial_events == Some(false)).then_some(current)),
         mark_initial_end,
         bookmarks: options.allow_watch_bookmarks,
-        timeout: timeout.filter(|seconds| *seconds > 0).map_or(LONGEST_WATCH, Duration::from_secs),
+        timeout: timeout
+            .filter(|seconds| *seconds > 0)
+            .map_or(LONGEST_WATCH, Duration::from_secs)
+            .min(LONGEST_WATCH),
         selector: options.selector,
     };
     Ok(respond::stream(watch::watch(call, server, query, form)?))

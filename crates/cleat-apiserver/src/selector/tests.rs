@@ -270,7 +270,9 @@ proptest! {
     fn no_text_breaks_the_field_parser(text in r"[a-z.,!=\\é]{0,24}|.*") {
         if let Ok(selector) = FieldSelector::parse(&text) {
             selector.matches(&object());
-            prop_assert_eq!(FieldSelector::parse(&selector.to_string()).unwrap(), selector);
+            // Terms are sorted as they are written, so that only the text is sure to be the same.
+            let again = FieldSelector::parse(&selector.to_string()).unwrap();
+            prop_assert_eq!(again.to_string(), selector.to_string());
         }
     }
 }

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Call, delete};
 use crate::admission;
 use crate::admit::condition_error;
+use crate::authz::{Attributes, ResourceTarget, Target};
+use crate::certificates::CertificateRequest;
 use crate::crd;
 use crate::metadata::{self, NameRule};
 use crate::object;
@@ -16,6 +20,7 @@ use crate::resource::Origin;
 use crate::rules::{self, Env, Requester};
 use crate::schema::{Schema, cel, validate};
 use crate::status::{FieldError, Status};
+use crate::user::MASTERS;
 
 impl Call<'_> {
     /// What a new object is given, and what it may not bring.
@@ -152,6 +157,68 @@ impl Call<'_> {
             }
             Origin::Builtin => self.warnings.extend(rules::warnings(&self.ty, new)),
         }
+    }
+
+    /// Who may have, approve and sign which certificates: rights beyond those to the request.
+    pub(crate) fn refuse_certificate(
+        &self,
+        new: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        if (&*self.ty.group, &*self.ty.plural)
+            != ("certificates.k8s.io", "certificatesigningrequests")
+        {
+            return Ok(());
+        }
+        let signer = object::at(new, "/spec/signerName").unwrap_or_default();
+        let refuse = |why: String| Err(Status::forbidden(self.gr(), object::name(new), why));
+        let certificate = |object: &Value| object.pointer("/status/certificate").cloned();
+        match (old, &*self.subresource) {
+            (None, _) if signer == "kubernetes.io/kube-apiserver-client" => {
+                let request = object::at(new, "/spec/request").unwrap_or_default();
+                let pem = STANDARD.decode(request).unwrap_or_default();
+                let parsed = CertificateRequest::from_pem(&pem);
+                let masters = parsed
+                    .is_ok_and(|parsed| parsed.organizations.iter().any(|group| group == MASTERS));
+                if masters {
+                    return refuse(format!(
+                        "use of {signer} signer with {MASTERS} group is not allowed"
+                    ));
+                }
+            }
+            (Some(_), "approval") if !self.may_for_signer("approve", signer) => {
+                return refuse(format!(
+                    "user not permitted to approve requests with signerName {}",
+                    quoted(signer)
+                ));
+            }
+            (Some(old), "status")
+                if certificate(old) != certificate(new) && !self.may_for_signer("sign", signer) =>
+            {
+                return refuse(format!(
+                    "user not permitted to sign requests with signerName {}",
+                    quoted(signer)
+                ));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A right to one signer, or to all of its domain.
+    fn may_for_signer(&self, verb: &str, signer: &str) -> bool {
+        let domain = signer.split_once('/').map_or(signer, |(domain, _)| domain);
+        let every = format!("{domain}/*");
+        [signer, &every].into_iter().any(|name| {
+            let target = ResourceTarget {
+                group: "certificates.k8s.io",
+                resource: "signers",
+                name,
+                ..ResourceTarget::default()
+            };
+            let attributes = Attributes { verb, target: Target::Resource(target) };
+            self.server.with_rbac(|rbac| rbac.allows(&self.user, &attributes))
+        })
     }
 
     /// Everything that is wrong with a new object.

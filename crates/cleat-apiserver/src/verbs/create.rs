@@ -58,13 +58,11 @@ pub(crate) async fn store(
     mut new: Value,
     options: &WriteOptions,
 ) -> Result<Value, NotWritten> {
-    let creating = call.name.clone();
     if !object::resource_version(&new).is_empty() {
         let why = "resourceVersion should not be set on objects to be created";
         return Err(NotWritten::Failed(Status::new(500, "", why)));
     }
-    call.check_namespace(&creating).map_err(NotWritten::Failed)?;
-    call.check_kind_stays().map_err(NotWritten::Failed)?;
+    still_welcome(call)?;
     fill_system_fields(call, &mut new);
     call.check_service_account(&new).await.map_err(NotWritten::Failed)?;
     call.give_priority(&mut new).map_err(NotWritten::Failed)?;
@@ -72,6 +70,7 @@ pub(crate) async fn store(
     call.validate_create(&new).map_err(NotWritten::Failed)?;
     call.warn(&new, None);
     call.server.refuse_escalation(call, &new, None).map_err(NotWritten::Failed)?;
+    call.refuse_certificate(&new, None).map_err(NotWritten::Failed)?;
     let admitted =
         call.admit_write(&new, None, options.to_json("CreateOptions"), options.dry_run).await;
     admitted.map_err(NotWritten::Failed)?;
@@ -81,8 +80,22 @@ pub(crate) async fn store(
     if options.dry_run {
         return Ok(new);
     }
+    // Asking webhooks takes time, in which the namespace or the kind may have begun to go.
+    still_welcome(call)?;
     let stored = call.objects().create(&call.ty, &call.version, new).await?;
+    if let Err(refused) = still_welcome(call) {
+        let (last, revision) = (stored.value, stored.revision);
+        // Whoever was quicker has removed it already, or will: either way it does not stay.
+        drop(call.objects().remove(&call.ty, &call.version, last, revision).await);
+        return Err(refused);
+    }
     Ok(stored.value)
+}
+
+/// Whether the object's namespace and kind are there to stay.
+fn still_welcome(call: &Call<'_>) -> Result<(), NotWritten> {
+    call.check_namespace(&call.name).map_err(NotWritten::Failed)?;
+    call.check_kind_stays().map_err(NotWritten::Failed)
 }
 
 /// The body may leave the namespace out, but not contradict the path.
@@ -108,7 +121,7 @@ pub(crate) fn settle_namespace(call: &Call<'_>, new: &mut Value) -> Result<(), S
 }
 
 /// What only the server may set.
-fn wipe_system_fields(new: &mut Value) {
+pub(crate) fn wipe_system_fields(new: &mut Value) {
     let meta = object::metadata_mut(new);
     for field in
         ["creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"]

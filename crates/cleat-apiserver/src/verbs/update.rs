@@ -83,6 +83,7 @@ async fn bring_into_being(
         ))));
     }
     object::metadata_mut(&mut new).remove("resourceVersion");
+    create::wipe_system_fields(&mut new);
     call.server.authorize_creation(call).map_err(NotWritten::Failed)?;
     create::settle_namespace(call, &mut new).map_err(NotWritten::Failed)?;
     let value = create::store(call, new, options).await?;
@@ -104,6 +105,7 @@ async fn attempt(
     apply::keep_times_if_unchanged(old, &mut new);
     call.warn(&new, Some(old));
     call.server.refuse_escalation(call, &new, Some(old)).map_err(NotWritten::Failed)?;
+    call.refuse_certificate(&new, Some(old)).map_err(NotWritten::Failed)?;
     let (shown_new, shown_old) = (change.shown(&new), change.shown(old));
     let (as_new, as_old) = (shown_new.as_ref().unwrap_or(&new), shown_old.as_ref().unwrap_or(old));
     let shown = options.to_json(change.options_kind());

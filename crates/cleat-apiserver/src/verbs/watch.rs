@@ -139,11 +139,12 @@ impl Watcher {
             }
             let tick = self.next_bookmark.unwrap_or(self.deadline);
             tokio::select! {
+                // News last: it may never end, and the others must be heard all the same.
                 biased;
-                news = self.watch.next_batch(AT_ONCE) => self.take(news),
-                () = tokio::time::sleep_until(self.deadline) => return None,
-                () = tokio::time::sleep_until(tick) => self.tick(),
                 () = self.server.stopping() => return None,
+                () = tokio::time::sleep_until(self.deadline) => return None,
+                () = tokio::time::sleep_until(tick), if self.next_bookmark.is_some() => self.tick(),
+                news = self.watch.next_batch(AT_ONCE) => self.take(news),
             }
         }
     }

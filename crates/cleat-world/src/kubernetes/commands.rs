@@ -10,7 +10,7 @@ use super::binaries::Binaries;
 use super::certificates::Files;
 
 /// The controllers that have something to do without kubelets.
-const CONTROLLERS: [&str; 15] = [
+const CONTROLLERS: [&str; 17] = [
     "bootstrap-signer-controller",
     "certificatesigningrequest-approving-controller",
     "certificatesigningrequest-cleaner-controller",
@@ -20,6 +20,8 @@ const CONTROLLERS: [&str; 15] = [
     "garbage-collector-controller",
     "job-controller",
     "namespace-controller",
+    "persistentvolume-protection-controller",
+    "persistentvolumeclaim-protection-controller",
     "replicaset-controller",
     "root-ca-certificate-publisher-controller",
     "serviceaccount-controller",

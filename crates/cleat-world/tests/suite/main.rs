@@ -20,6 +20,7 @@ mod garbage;
 mod lists;
 mod namespaces;
 mod objects;
+mod regressions;
 mod scale;
 mod watches;
 mod webhooks;

@@ -1,0 +1,104 @@
+//! `cleat up` as people run it: the binary, real sockets, TLS, and sudden death.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that is wrong must fail")]
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+/// A running fleet; killed like a power cut when dropped.
+struct Fleet {
+    process: Child,
+    table: Vec<String>,
+}
+
+impl Fleet {
+    /// Starts the binary and reads what it prints until it says that it is ready.
+    fn start(dir: &Path) -> Self {
+        let process = Command::new(env!("CARGO_BIN_EXE_cleat"))
+            .args(["up", "--clusters", "2", "--port", "23450", "--dir"])
+            .arg(dir)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap();
+        let mut fleet = Self { process, table: Vec::new() };
+        for line in BufReader::new(fleet.process.stdout.take().unwrap()).lines() {
+            let line = line.unwrap();
+            let ready = line.starts_with("ready in");
+            fleet.table.push(line);
+            if ready {
+                return fleet;
+            }
+        }
+        let table = &fleet.table;
+        panic!("it ended before it was ready: {table:?}");
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+async fn config_maps(dir: &Path, context: &str) -> Api<ConfigMap> {
+    let kubeconfig = Kubeconfig::read_from(dir.join("kubeconfig")).unwrap();
+    let options = KubeConfigOptions { context: Some(context.to_owned()), ..Default::default() };
+    let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
+    Api::namespaced(Client::try_from(config).unwrap(), "default")
+}
+
+#[tokio::test]
+async fn what_was_answered_is_there_after_kill_and_a_second_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let fleet = Fleet::start(dir.path());
+    for name in ["hub", "cluster1", "cluster2"] {
+        let row = fleet.table.iter().find(|line| line.starts_with(name));
+        assert!(row.is_some_and(|row| row.contains("https://")), "{:?}", fleet.table);
+    }
+    let map = ConfigMap {
+        metadata: kube::core::ObjectMeta { name: Some("kept".to_owned()), ..Default::default() },
+        ..Default::default()
+    };
+    let made = config_maps(dir.path(), "cluster1").await;
+    let made = made.create(&PostParams::default(), &map).await.unwrap();
+    drop(fleet);
+
+    let _again = Fleet::start(dir.path());
+    let found = config_maps(dir.path(), "cluster1").await.get("kept").await.unwrap();
+    assert_eq!(found.metadata.uid, made.metadata.uid);
+    let elsewhere = config_maps(dir.path(), "cluster2").await.get_opt("kept").await.unwrap();
+    assert!(elsewhere.is_none(), "clusters share a file, not their objects");
+}
+
+#[test]
+fn a_directory_has_one_owner() {
+    let dir = tempfile::tempdir().unwrap();
+    let _fleet = Fleet::start(dir.path());
+    let second = Command::new(env!("CARGO_BIN_EXE_cleat"))
+        .args(["up", "--dir"])
+        .arg(dir.path())
+        .output()
+        .unwrap();
+    assert!(!second.status.success());
+    let said = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert!(said.contains("in use by another process"), "{said}");
+}
+
+#[test]
+fn an_interrupt_ends_it_cleanly() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut fleet = Fleet::start(dir.path());
+    let interrupt =
+        Command::new("kill").args(["-INT", &fleet.process.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    let ended = fleet.process.wait().unwrap();
+    assert!(ended.success(), "{ended}");
+}
