@@ -131,7 +131,6 @@ impl Suite {
             report.compared += 1;
             if differences.is_empty() {
                 report.equal += 1;
-                report.conforming.insert(name.clone());
             }
             for difference in differences {
                 match self.known.iter().position(|known| known.covers(&difference)) {
@@ -174,8 +173,6 @@ pub struct Report {
     pub unlisted: Vec<Difference>,
     /// Entries of the list that no longer differ.
     pub no_longer: Vec<Known>,
-    /// Names of the cases that are equal.
-    pub conforming: BTreeSet<String>,
     /// How many differences of a case are shown.
     pub shown_per_case: usize,
 }
