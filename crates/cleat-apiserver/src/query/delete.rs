@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Query;
 use super::write::dry_run_error;
+use crate::gojson;
 use crate::status::{FieldError, Status};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,7 +48,7 @@ impl DeleteOptions {
                 "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go \
                  value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; \
                  Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-                type_name(body)
+                gojson::json_type(body)
             )));
         };
         let kind = fields.get("kind").and_then(Value::as_str).unwrap_or_default();
@@ -127,18 +128,6 @@ impl DeleteOptions {
 fn misfit(field: &str, wanted: &str, value: &Value) -> Status {
     Status::bad_request(format!(
         "json: cannot unmarshal {} into Go struct field DeleteOptions.{field} of type {wanted}",
-        type_name(value)
+        gojson::json_type(value)
     ))
-}
-
-/// Go's words for the JSON types.
-fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }

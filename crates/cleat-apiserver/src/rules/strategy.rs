@@ -3,20 +3,8 @@
 //! This is what kube-apiserver's registry strategies say; what they do to single fields is in
 //! `prepare`.
 
+use crate::metadata::NameRule;
 use crate::resource::{Origin, ResourceType};
-
-/// What a name must look like. The words for a bad one are in the metadata validation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NameRule {
-    /// RFC 1123 subdomain: `a.b-c`.
-    Subdomain,
-    /// RFC 1123 label: `a-b`.
-    Label,
-    /// Anything that fits into a URL path: no `/`, no `%`, not `.` or `..`.
-    PathSegment,
-    /// Checked by the kind's own validation, if at all.
-    Any,
-}
 
 /// When `metadata.generation` goes up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,10 +45,11 @@ pub(crate) fn name_rule(ty: &ResourceType) -> NameRule {
     }
     match (&*ty.group, &*ty.plural) {
         ("", "namespaces" | "services") | ("apps", "statefulsets") => NameRule::Label,
-        ("rbac.authorization.k8s.io", _) => NameRule::PathSegment,
-        ("authentication.k8s.io" | "authorization.k8s.io", _)
+        // The last ones are checked by the kinds themselves, if at all.
+        ("rbac.authorization.k8s.io", _)
+        | ("authentication.k8s.io" | "authorization.k8s.io", _)
         | ("networking.k8s.io", "ipaddresses")
-        | ("apiregistration.k8s.io", _) => NameRule::Any,
+        | ("apiregistration.k8s.io", _) => NameRule::PathSegment,
         _ => NameRule::Subdomain,
     }
 }

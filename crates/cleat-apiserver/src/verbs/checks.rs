@@ -13,7 +13,7 @@ use crate::admit::condition_error;
 use crate::authz::{Attributes, ResourceTarget, Target};
 use crate::certificates::CertificateRequest;
 use crate::crd;
-use crate::metadata::{self, NameRule};
+use crate::metadata;
 use crate::object;
 use crate::quote::quoted;
 use crate::resource::Origin;
@@ -139,15 +139,6 @@ impl Call<'_> {
         Ok(())
     }
 
-    fn name_rule(&self) -> NameRule {
-        use rules::NameRule as Rule;
-        match rules::name_rule(&self.ty) {
-            Rule::Subdomain => NameRule::Subdomain,
-            Rule::Label => NameRule::Label,
-            Rule::PathSegment | Rule::Any => NameRule::PathSegment,
-        }
-    }
-
     /// What the client is told about an object that is stored all the same.
     pub(crate) fn warn(&mut self, new: &Value, old: Option<&Value>) {
         match self.ty.origin {
@@ -223,7 +214,7 @@ impl Call<'_> {
 
     /// Everything that is wrong with a new object.
     pub(crate) fn validate_create(&self, new: &Value) -> Result<(), Status> {
-        let mut errors = metadata::validate(new, self.ty.namespaced, self.name_rule());
+        let mut errors = metadata::validate(new, self.ty.namespaced, rules::name_rule(&self.ty));
         match (&self.ty.origin, self.schema()) {
             (Origin::Custom { .. }, Some(schema)) => {
                 errors.extend(validate::validate(new, schema));

@@ -83,6 +83,8 @@ async fn bring_into_being(
         ))));
     }
     object::metadata_mut(&mut new).remove("resourceVersion");
+    // Kubernetes lets an applied manifest bring a deletion time along, and removes the object at its
+    // next update. We would rather lose nothing.
     create::wipe_system_fields(&mut new);
     call.server.authorize_creation(call).map_err(NotWritten::Failed)?;
     create::settle_namespace(call, &mut new).map_err(NotWritten::Failed)?;

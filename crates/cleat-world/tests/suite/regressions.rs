@@ -44,8 +44,13 @@ async fn a_namespace_with_a_claim_never_ended() -> Result<()> {
     gone(&namespaces, &namespace).await
 }
 
+/// Embedded only: a real kube-apiserver keeps the deletion time of an applied manifest, and the next
+/// update of such an object removes it. We would rather lose nothing.
 #[tokio::test]
 async fn an_applied_manifest_with_a_deletion_time_was_born_deleted() -> Result<()> {
+    if std::env::var_os(cleat_world::world::WORLD).is_some() {
+        return Ok(());
+    }
     let place = Place::new("regression").await?;
     let maps: Api<ConfigMap> = place.api();
     let manifest = json!({
