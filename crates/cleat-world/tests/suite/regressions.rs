@@ -1,12 +1,13 @@
 //! One test per thing that once went wrong, named after it.
 
 use anyhow::Result;
+use cleat_world::eventually;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, PersistentVolumeClaim, Secret};
-use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use kube::api::{Api, DeleteParams};
 use kube::{Resource as _, ResourceExt as _};
 use serde_json::{Value, json};
 
-use crate::{Place, create, gone, refused, seen};
+use crate::{Place, create, gone, refused};
 
 fn blocking(owner: &ConfigMap) -> Value {
     let mut reference = json!(owner.owner_ref(&()).unwrap());
@@ -42,25 +43,6 @@ async fn a_namespace_with_a_claim_never_ended() -> Result<()> {
     let namespace = namespaces.get(&place.namespace).await?;
     namespaces.delete(&place.namespace, &DeleteParams::default()).await?;
     gone(&namespaces, &namespace).await
-}
-
-/// Embedded only: a real kube-apiserver keeps the deletion time of an applied manifest, and the next
-/// update of such an object removes it. We would rather lose nothing.
-#[tokio::test]
-async fn an_applied_manifest_with_a_deletion_time_was_born_deleted() -> Result<()> {
-    if std::env::var_os(cleat_world::world::WORLD).is_some() {
-        return Ok(());
-    }
-    let place = Place::new("regression").await?;
-    let maps: Api<ConfigMap> = place.api();
-    let manifest = json!({
-        "apiVersion": "v1", "kind": "ConfigMap",
-        "metadata": { "name": "exported", "deletionTimestamp": "2020-01-01T00:00:00Z" },
-    });
-    maps.patch("exported", &PatchParams::apply("test"), &Patch::Apply(&manifest)).await?;
-    let stored = maps.get("exported").await?;
-    assert_eq!(stored.metadata.deletion_timestamp, None);
-    Ok(())
 }
 
 #[tokio::test]
@@ -130,9 +112,14 @@ async fn a_definition_took_the_place_of_a_built_in_kind_and_its_objects_with_it(
     drop(made);
     let delete = http::Request::delete(format!("{path}/deployments.apps")).body(vec![])?;
     drop(place.client.request_text(delete).await);
+    // What goes with a definition goes before it.
+    eventually("the end of the definition", || async {
+        let get = http::Request::get(format!("{path}/deployments.apps")).body(vec![])?;
+        Ok(place.client.request_text(get).await.is_err().then_some(()))
+    })
+    .await?;
     let kept = deployments.get("kept").await?;
     assert_eq!(kept.metadata.deletion_timestamp, None);
-    seen(&deployments, "kept", |kept| kept.metadata.deletion_timestamp.is_none()).await?;
     Ok(())
 }
 
