@@ -17,7 +17,17 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
         "cleat-store",
         &["cleat-apiserver", "cleat-world", "axum", "http", "kube", "k8s-openapi", "serde_json"],
     ),
-    ("cleat-apiserver", &["cleat-world", "kube", "k8s-openapi"]),
+    ("cleat-apiserver", &["cleat-world", "cleat-api", "cleat-core", "kube", "k8s-openapi"]),
+    ("cleat-dialect", &["cleat-apiserver", "cleat-core", "kube", "tokio"]),
+    ("cleat-api", &["cleat-core", "cleat-apiserver", "kube", "kube-client", "tokio"]),
+    (
+        "cleat-core",
+        &["cleat-apiserver", "cleat-runtime", "cleat-store", "kube", "kube-client", "tokio"],
+    ),
+    ("cleat-runtime", &["cleat-agent", "cleat-apiserver", "cleat-hub", "cleat-world"]),
+    ("cleat-agent", &["axum", "cleat-apiserver", "cleat-hub", "cleat-webhook", "cleat-world"]),
+    ("cleat-hub", &["cleat-agent", "cleat-apiserver", "cleat-world"]),
+    ("cleat-webhook", &["cleat-agent", "cleat-apiserver", "cleat-hub", "cleat-world"]),
     ("cleat", &["cleat-world"]),
 ];
 

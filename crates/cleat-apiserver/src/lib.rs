@@ -20,7 +20,6 @@ mod form;
 mod gojson;
 mod housekeeping;
 mod http;
-pub mod jsonpath;
 pub mod metadata;
 mod metrics;
 pub mod names;
@@ -33,7 +32,6 @@ pub mod path;
 pub mod protobuf;
 mod quantity;
 pub mod query;
-pub mod quote;
 pub mod resource;
 mod rules;
 pub mod schema;
@@ -45,5 +43,7 @@ pub mod tls;
 mod types;
 pub mod user;
 mod verbs;
+
+use cleat_dialect::{jsonpath, quote};
 
 pub use server::{Config, Server, StartError};

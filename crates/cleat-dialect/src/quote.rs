@@ -150,7 +150,7 @@ pub fn number_text(number: &Number) -> String {
 }
 
 /// `%v` of a float.
-pub(crate) fn float_text(value: f64) -> String {
+pub fn float_text(value: f64) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0".to_owned() } else { "0".to_owned() };
     }

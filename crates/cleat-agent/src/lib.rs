@@ -1,0 +1,1 @@
+//! What runs for one managed cluster; dials out, never listens.

@@ -1,0 +1,13 @@
+//! Every decision Cleat makes, and nothing else.
+//!
+//! A story here is a few pure functions: `plan` turns what was seen into writes, `report` turns what
+//! happened into what users are told. There is no clock, socket, file or task in this crate, and no
+//! map without an order: the same observation always gives the same plan.
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod id;
+pub mod write;

@@ -1,0 +1,7 @@
+//! How Go and client-go write things that users of Kubernetes see: JSONPath, quoting, `%v`.
+//!
+//! Pure text in, pure text out. The API server and the planners both need it, and neither may
+//! depend on the other.
+
+pub mod jsonpath;
+pub mod quote;

@@ -1,0 +1,1 @@
+//! What runs for the hub, one file per story.

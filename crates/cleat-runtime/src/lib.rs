@@ -1,0 +1,1 @@
+//! What every process needs: queue, the one executor, mirrors of clusters, tasks.

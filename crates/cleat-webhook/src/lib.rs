@@ -1,0 +1,1 @@
+//! AdmissionReview in, pure decision, AdmissionReview out.
