@@ -10,4 +10,5 @@ extern crate alloc;
 extern crate std;
 
 pub mod id;
+pub mod work;
 pub mod write;

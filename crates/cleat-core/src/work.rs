@@ -1,0 +1,5 @@
+//! Works: what manifests mean for the objects of a cluster.
+
+pub mod feedback;
+pub mod kind_order;
+pub mod matching;
