@@ -66,7 +66,13 @@ pub enum Outcome {
     /// A create met an object of that name.
     AlreadyExists,
     /// A precondition did not hold: what the plan was made from is out of date.
+    ///
+    /// Somebody else managing a field that an apply sets is not this but a refusal: looking again
+    /// would not change it.
     Conflict(String),
+    /// The server does not serve that kind. It says nothing about objects of it: while a definition
+    /// is being replaced they may well be there.
+    NoSuchKind,
     /// The server, or a webhook it asked, said no. Asking again later may help.
     Refused(Refusal),
     /// No answer, or none that says. It may have happened or happen yet.

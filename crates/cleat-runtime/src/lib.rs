@@ -1,1 +1,10 @@
 //! What every process needs: queue, the one executor, mirrors of clusters, tasks.
+//!
+//! Nothing here decides: what to write and when to look again, planners say.
+
+pub mod execute;
+mod path;
+pub mod queue;
+mod status;
+pub mod tasks;
+mod wire;
