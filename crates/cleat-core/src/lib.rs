@@ -10,5 +10,6 @@ extern crate alloc;
 extern crate std;
 
 pub mod id;
+pub mod rollout;
 pub mod work;
 pub mod write;
