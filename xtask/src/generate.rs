@@ -3,6 +3,7 @@
 //!
 //! `builtin` derives `crates/cleat-apiserver/data/` from Kubernetes' published API documents and
 //! protobuf definitions, which it takes from the Go module cache; nothing but this chore needs Go.
+//! `definitions` derives `deploy/crds/` from the types of `cleat-api`.
 
 mod enums;
 mod modules;
@@ -30,6 +31,8 @@ pub(crate) struct Args {
 enum What {
     /// The built-in kinds of Kubernetes.
     Builtin,
+    /// The CustomResourceDefinitions of our own kinds.
+    Definitions,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -37,6 +40,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let mut files = Vec::new();
     if wanted(What::Builtin) {
         files.extend(builtin()?);
+    }
+    if wanted(What::Definitions) {
+        files.extend(definitions()?);
     }
     let mut stale = Vec::new();
     for (path, content) in files {
@@ -72,6 +78,19 @@ fn builtin() -> Result<Vec<(PathBuf, String)>> {
         (data.join("schemas.json"), lines(&schemas)?),
         (data.join("protobuf.json"), lines(&messages)?),
     ])
+}
+
+fn definitions() -> Result<Vec<(PathBuf, String)>> {
+    let folder = crate::root().join("deploy").join("crds");
+    let mut files = Vec::new();
+    for definition in cleat_api::definitions() {
+        let name = definition.metadata.name.as_deref().context("a definition has a name")?;
+        let text = serde_saphyr::to_string(&definition).context("write a definition")?;
+        let text =
+            format!("# Written by `cargo xtask generate definitions` from cleat-api.\n{text}");
+        files.push((folder.join(format!("{name}.yaml")), text));
+    }
+    Ok(files)
 }
 
 /// A JSON object with one entry a line, so that an upgrade's difference can be read.

@@ -1,1 +1,14 @@
 //! The kinds Cleat reads and writes, and what makes them valid; no client.
+//!
+//! One file per kind. The CustomResourceDefinitions are generated from these types
+//! ([`definitions`]), so what a server accepts and what the code understands cannot drift apart.
+
+pub mod appliedmanifestwork;
+mod definition;
+pub mod manifestwork;
+pub mod manifestworkreplicaset;
+pub mod placement;
+pub mod rollout;
+mod schema;
+
+pub use definition::{cluster_definitions, definitions, hub_definitions};

@@ -1,0 +1,113 @@
+//! AppliedManifestWork: what an agent put on its cluster for one work. It lives on that cluster.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube_derive::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Holds the record until everything on it was seen gone.
+pub const FINALIZER: &str = "cluster.open-cluster-management.io/applied-manifest-work-cleanup";
+
+/// The longest name of a work whose record can still be named.
+pub const LONGEST_WORK_NAME: usize = 253 - (HASH_LENGTH + 1);
+
+/// A SHA-256 in hexadecimal.
+const HASH_LENGTH: usize = 64;
+
+/// The name of the record of a work.
+pub fn name(hub_hash: &str, work: &str) -> String {
+    format!("{hub_hash}-{work}")
+}
+
+/// Which work this is the record of, and what it lays claim to.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "work.open-cluster-management.io",
+    version = "v1",
+    kind = "AppliedManifestWork",
+    plural = "appliedmanifestworks",
+    status = "AppliedManifestWorkStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "What an agent put on this cluster for one work of a hub.",
+    crates(kube_core = "::kube_core")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct AppliedManifestWorkSpec {
+    /// The SHA-256, in hexadecimal, of the hub's address as the agent was given it.
+    pub hub_hash: String,
+    /// Which agent looks after this; others leave it alone.
+    #[serde(default, rename = "agentID", skip_serializing_if = "String::is_empty")]
+    pub agent_id: String,
+    /// The work's name on the hub.
+    pub manifest_work_name: String,
+    /// What the agent is about to touch or has touched, written down before it does. OCM's agent
+    /// knows no such list.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub claims: Vec<Claim>,
+}
+
+/// An object the work lays claim to.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct Claim {
+    /// The API group; empty for the core group.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// The resource, such as configmaps.
+    pub resource: String,
+    /// The namespace; empty for objects without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    /// Whether the object is there because of the work, or was there before it.
+    pub origin: Origin,
+}
+
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum Origin {
+    #[default]
+    Created,
+    Adopted,
+}
+
+/// What was seen on the cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AppliedManifestWorkStatus {
+    /// The objects of the work as they were last seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub applied_resources: Vec<AppliedResource>,
+    /// Since when the work is missing on the hub. After a grace period its objects are removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub eviction_start_time: Option<Time>,
+}
+
+/// An object that was seen. The order of the fields is the order of the list.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct AppliedResource {
+    /// The API group; empty for the core group.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// The version in which it was applied.
+    pub version: String,
+    /// The resource, such as configmaps.
+    pub resource: String,
+    /// The namespace; empty for objects without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    /// Which incarnation of it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+}

@@ -1,0 +1,75 @@
+//! The CustomResourceDefinitions of our kinds, made from their types.
+//!
+//! Nothing is sent anywhere from here; `cargo xtask generate` writes them to `deploy/crds`.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use kube_core::CustomResourceExt;
+
+use crate::appliedmanifestwork::AppliedManifestWork;
+use crate::manifestwork::ManifestWork;
+use crate::manifestworkreplicaset::ManifestWorkReplicaSet;
+use crate::placement::{Placement, PlacementDecision};
+
+/// Every kind, sorted by name.
+pub fn definitions() -> Vec<CustomResourceDefinition> {
+    sorted(hub_definitions().into_iter().chain(cluster_definitions()).collect())
+}
+
+/// The kinds a hub serves, sorted by name.
+pub fn hub_definitions() -> Vec<CustomResourceDefinition> {
+    sorted(vec![
+        definition::<ManifestWork>(),
+        definition::<ManifestWorkReplicaSet>(),
+        definition::<Placement>(),
+        definition::<PlacementDecision>(),
+    ])
+}
+
+/// The kinds a managed cluster serves, sorted by name.
+pub fn cluster_definitions() -> Vec<CustomResourceDefinition> {
+    vec![definition::<AppliedManifestWork>()]
+}
+
+fn sorted(mut all: Vec<CustomResourceDefinition>) -> Vec<CustomResourceDefinition> {
+    all.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
+    all
+}
+
+fn definition<K: CustomResourceExt>() -> CustomResourceDefinition {
+    let mut definition = K::crd();
+    let names = &mut definition.spec.names;
+    names.list_kind = Some(format!("{}List", names.kind));
+    for version in &mut definition.spec.versions {
+        if let Some(root) =
+            version.schema.as_mut().and_then(|schema| schema.open_api_v3_schema.as_mut())
+        {
+            root.title = None;
+            refuse_null(root);
+        }
+    }
+    definition
+}
+
+/// Takes away the `nullable` that every optional field gets from its Rust type.
+///
+/// Absent is the only way to say nothing: a stored `null` would keep a default from being filled
+/// in, and shipped clients would not expect to read one.
+fn refuse_null(schema: &mut JSONSchemaProps) {
+    schema.nullable = None;
+    for property in schema.properties.iter_mut().flat_map(|all| all.values_mut()) {
+        refuse_null(property);
+    }
+    match &mut schema.items {
+        Some(JSONSchemaPropsOrArray::Schema(items)) => refuse_null(items),
+        Some(JSONSchemaPropsOrArray::Schemas(items)) => items.iter_mut().for_each(refuse_null),
+        None => {}
+    }
+    if let Some(JSONSchemaPropsOrBool::Schema(values)) = &mut schema.additional_properties {
+        refuse_null(values);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,295 @@
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube_core::CustomResourceExt as _;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn found(name: &str) -> CustomResourceDefinition {
+    let named = |one: &CustomResourceDefinition| one.metadata.name.as_deref() == Some(name);
+    definitions().into_iter().find(named).unwrap()
+}
+
+/// A part of the schema by field names; `[]` steps into a list.
+fn part(name: &str, path: &str) -> Value {
+    let schema = found(name).spec.versions[0].schema.clone().unwrap();
+    let mut here = serde_json::to_value(schema.open_api_v3_schema.unwrap()).unwrap();
+    for step in path.split('.') {
+        here = match step {
+            "[]" => here["items"].take(),
+            field => here["properties"][field].take(),
+        };
+        assert!(here.is_object(), "no {step} of {path}");
+    }
+    let fields = here.as_object_mut().unwrap();
+    fields.remove("description");
+    fields.remove("properties");
+    fields.remove("items");
+    here
+}
+
+const WORK: &str = "manifestworks.work.open-cluster-management.io";
+const SET: &str = "manifestworkreplicasets.work.open-cluster-management.io";
+const RECORD: &str = "appliedmanifestworks.work.open-cluster-management.io";
+const PLACEMENT: &str = "placements.cluster.open-cluster-management.io";
+const DECISION: &str = "placementdecisions.cluster.open-cluster-management.io";
+
+#[test]
+fn they_are_sorted_and_have_a_status_of_their_own() {
+    let all = definitions();
+    let names: Vec<_> = all.iter().filter_map(|one| one.metadata.name.as_deref()).collect();
+    assert_eq!(names, [RECORD, SET, WORK, DECISION, PLACEMENT]);
+    for definition in &all {
+        let version = &definition.spec.versions[0];
+        assert!(version.subresources.as_ref().is_some_and(|some| some.status.is_some()));
+        assert_eq!(
+            definition.spec.names.list_kind,
+            Some(format!("{}List", definition.spec.names.kind))
+        );
+    }
+    let scope = |name| found(name).spec.scope;
+    assert_eq!(scope(RECORD), "Cluster");
+    for namespaced in [WORK, SET, PLACEMENT, DECISION] {
+        assert_eq!(scope(namespaced), "Namespaced");
+    }
+    assert_eq!(found(SET).spec.names.short_names, Some(vec!["mwrs".to_owned()]));
+    assert_eq!(found(WORK).spec.names.short_names, None);
+    assert_eq!(ManifestWork::crd_name(), WORK);
+}
+
+#[test]
+fn columns_are_those_of_ocm() {
+    let columns = |name| {
+        let columns = found(name).spec.versions[0].additional_printer_columns.clone();
+        columns.unwrap_or_default().into_iter().map(|column| column.name).collect::<Vec<_>>()
+    };
+    assert_eq!(columns(SET), ["Placement", "Found", "ManifestWorks", "Applied"]);
+    assert_eq!(columns(PLACEMENT), ["Succeeded", "Reason", "SelectedClusters"]);
+    assert!(columns(WORK).is_empty() && columns(RECORD).is_empty());
+}
+
+#[test]
+fn nothing_may_be_null() {
+    for definition in definitions() {
+        let text = serde_json::to_string(&definition).unwrap();
+        assert!(!text.contains("nullable"), "{:?}", definition.metadata.name);
+    }
+}
+
+#[test]
+fn a_work_has_the_schema_of_ocm() {
+    let by = |key: &str| json!({ "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key] });
+    let named = |values: Value| json!({ "type": "string", "enum": values });
+    let cases = [
+        (
+            "spec.workload.manifests.[]",
+            json!({
+                "type": "object",
+                "x-kubernetes-embedded-resource": true,
+                "x-kubernetes-preserve-unknown-fields": true,
+            }),
+        ),
+        (
+            "spec.deleteOption.propagationPolicy",
+            named(json!(["Foreground", "Orphan", "SelectivelyOrphan"])),
+        ),
+        (
+            "spec.deleteOption.ttlSecondsAfterFinished",
+            json!({ "type": "integer", "format": "int64" }),
+        ),
+        (
+            "spec.manifestConfigs.[].resourceIdentifier",
+            json!({ "type": "object", "required": ["name", "resource"] }),
+        ),
+        (
+            "spec.manifestConfigs.[].feedbackRules.[]",
+            json!({ "type": "object", "required": ["type"] }),
+        ),
+        (
+            "spec.manifestConfigs.[].feedbackRules.[].type",
+            named(json!(["WellKnownStatus", "JSONPaths"])),
+        ),
+        ("spec.manifestConfigs.[].feedbackRules.[].jsonPaths", by("name")),
+        (
+            "spec.manifestConfigs.[].updateStrategy.type",
+            json!({
+                "type": "string",
+                "default": "Update",
+                "enum": ["Update", "CreateOnly", "ServerSideApply", "ReadOnly"],
+            }),
+        ),
+        (
+            "spec.manifestConfigs.[].updateStrategy",
+            json!({ "type": "object", "required": ["type"] }),
+        ),
+        (
+            "spec.manifestConfigs.[].updateStrategy.serverSideApply.fieldManager",
+            json!({ "type": "string", "default": "work-agent", "pattern": "^work-agent" }),
+        ),
+        ("spec.manifestConfigs.[].updateStrategy.serverSideApply.ignoreFields", by("condition")),
+        (
+            "spec.manifestConfigs.[].updateStrategy.serverSideApply.ignoreFields.[].condition",
+            json!({
+                "type": "string",
+                "default": "OnSpokePresent",
+                "enum": ["OnSpokePresent", "OnSpokeChange"],
+            }),
+        ),
+        ("spec.manifestConfigs.[].conditionRules", by("condition")),
+        (
+            "spec.manifestConfigs.[].conditionRules.[].type",
+            named(json!(["WellKnownConditions", "CEL"])),
+        ),
+        (
+            "spec.manifestConfigs.[].feedbackScrapeType",
+            json!({ "type": "string", "default": "Poll", "enum": ["Poll", "Watch"] }),
+        ),
+        ("spec.executor.subject.type", named(json!(["ServiceAccount"]))),
+        (
+            "spec.executor.subject.serviceAccount",
+            json!({ "type": "object", "required": ["name", "namespace"] }),
+        ),
+        ("status.conditions", by("type")),
+        (
+            "status.resourceStatus.manifests.[]",
+            json!({ "type": "object", "required": ["conditions", "resourceMeta"] }),
+        ),
+        ("status.resourceStatus.manifests.[].statusFeedback.values", by("name")),
+        (
+            "status.resourceStatus.manifests.[].statusFeedback.values.[].fieldValue.jsonRaw",
+            json!({ "type": "string", "maxLength": 1024 }),
+        ),
+        (
+            "status.resourceStatus.manifests.[].statusFeedback.values.[].fieldValue.type",
+            named(json!(["Integer", "String", "Boolean", "JsonRaw"])),
+        ),
+    ];
+    for (path, expected) in cases {
+        assert_eq!(part(WORK, path), expected, "{path}");
+        if let Some(below) = path.strip_prefix("spec.") {
+            let path = format!("spec.manifestWorkTemplate.{below}");
+            assert_eq!(part(SET, &path), expected, "{path}");
+        }
+    }
+}
+
+/// Pruning would drop a spelling that is not listed, and with it the wish to keep an object.
+#[test]
+fn every_spelling_of_rules_survives_pruning() {
+    for list in ["selectivelyOrphan.[]", "selectivelyOrphans.orphaningRules.[]"] {
+        for field in ["group", "resource", "namespace", "name", "resourceNamespace", "resourceName"]
+        {
+            let path = format!("spec.deleteOption.{list}.{field}");
+            assert_eq!(part(WORK, &path), json!({ "type": "string" }));
+        }
+    }
+}
+
+#[test]
+fn the_other_kinds_have_what_their_readers_rely_on() {
+    let share = |default: Value, pattern: &str| json!({ "default": default, "pattern": pattern, "x-kubernetes-int-or-string": true });
+    let strategy = "spec.placementRefs.[].rolloutStrategy";
+    let cases = [
+        (
+            RECORD,
+            "spec".to_owned(),
+            json!({ "type": "object", "required": ["hubHash", "manifestWorkName"] }),
+        ),
+        (
+            RECORD,
+            "spec.claims.[].origin".to_owned(),
+            json!({ "type": "string", "enum": ["Created", "Adopted"] }),
+        ),
+        (
+            RECORD,
+            "status.appliedResources.[]".to_owned(),
+            json!({ "type": "object", "required": ["name", "resource", "version"] }),
+        ),
+        (SET, "spec.placementRefs".to_owned(), json!({ "type": "array", "minItems": 1 })),
+        (
+            SET,
+            strategy.to_owned(),
+            json!({ "type": "object", "default": { "type": "All", "all": { "progressDeadline": "None" } } }),
+        ),
+        (
+            SET,
+            format!("{strategy}.all.maxFailures"),
+            share(json!(0), "^((100|[0-9]{1,2})%|[0-9]+)$"),
+        ),
+        (
+            SET,
+            "spec.cascadeDeletionPolicy".to_owned(),
+            json!({ "type": "string", "default": "Background", "enum": ["Background", "Foreground"] }),
+        ),
+        (
+            PLACEMENT,
+            "spec.decisionStrategy.groupStrategy.clustersPerDecisionGroup".to_owned(),
+            share(json!("100%"), "^((100|[1-9][0-9]{0,1})%|[1-9][0-9]*)$"),
+        ),
+        (
+            DECISION,
+            "status.decisions.[]".to_owned(),
+            json!({ "type": "object", "required": ["clusterName", "reason"] }),
+        ),
+    ];
+    for (name, path, expected) in cases {
+        assert_eq!(part(name, &path), expected, "{name} {path}");
+    }
+}
+
+#[test]
+fn objects_read_and_written_are_the_same() {
+    let work = json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": { "name": "w", "namespace": "cluster1" },
+        "spec": {
+            "workload": { "manifests": [
+                { "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" }, "data": { "b": "c" } },
+            ] },
+            "deleteOption": {
+                "propagationPolicy": "SelectivelyOrphan",
+                "selectivelyOrphan": [{ "group": "apps", "resource": "deployments", "resourceName": "x" }],
+                "ttlSecondsAfterFinished": 0,
+            },
+            "manifestConfigs": [{
+                "resourceIdentifier": { "resource": "configmaps", "name": "*" },
+                "feedbackScrapeType": "Watch",
+                "feedbackRules": [{ "type": "JSONPaths", "jsonPaths": [{ "name": "n", "path": ".p" }] }],
+                "updateStrategy": {
+                    "type": "ServerSideApply",
+                    "serverSideApply": { "fieldManager": "work-agent-x", "force": true },
+                },
+            }],
+            "executor": { "subject": {
+                "type": "ServiceAccount",
+                "serviceAccount": { "namespace": "n", "name": "s" },
+            } },
+        },
+    });
+    let read: ManifestWork = serde_json::from_value(work.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), work);
+    assert_eq!(
+        read.spec.delete_option.as_ref().map(|one| one.selectively_orphans.is_none()),
+        Some(true)
+    );
+    let decision = json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1beta1",
+        "kind": "PlacementDecision",
+        "metadata": { "name": "p-decision-1", "namespace": "n" },
+        "status": { "decisions": [{ "clusterName": "c", "reason": "" }] },
+    });
+    let read: PlacementDecision = serde_json::from_value(decision.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), decision);
+}
+
+#[test]
+fn a_value_of_a_later_version_does_not_hide_the_work() {
+    let work = json!({
+        "apiVersion": "work.open-cluster-management.io/v1",
+        "kind": "ManifestWork",
+        "metadata": {},
+        "spec": { "deleteOption": { "propagationPolicy": "Background" } },
+    });
+    let read: ManifestWork = serde_json::from_value(work).unwrap();
+    assert!(read.spec.delete_option.unwrap().parse().is_err());
+}
