@@ -8,6 +8,10 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube_core::CustomResourceExt;
 
 use crate::appliedmanifestwork::AppliedManifestWork;
+use crate::clusterclaim::ClusterClaim;
+use crate::managedcluster::ManagedCluster;
+use crate::managedclusterset::ManagedClusterSet;
+use crate::managedclustersetbinding::ManagedClusterSetBinding;
 use crate::manifestwork::ManifestWork;
 use crate::manifestworkreplicaset::ManifestWorkReplicaSet;
 use crate::placement::{Placement, PlacementDecision};
@@ -20,6 +24,9 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
 /// The kinds a hub serves, sorted by name.
 pub fn hub_definitions() -> Vec<CustomResourceDefinition> {
     sorted(vec![
+        definition::<ManagedCluster>(),
+        definition::<ManagedClusterSet>(),
+        definition::<ManagedClusterSetBinding>(),
         definition::<ManifestWork>(),
         definition::<ManifestWorkReplicaSet>(),
         definition::<Placement>(),
@@ -29,7 +36,7 @@ pub fn hub_definitions() -> Vec<CustomResourceDefinition> {
 
 /// The kinds a managed cluster serves, sorted by name.
 pub fn cluster_definitions() -> Vec<CustomResourceDefinition> {
-    vec![definition::<AppliedManifestWork>()]
+    vec![definition::<AppliedManifestWork>(), definition::<ClusterClaim>()]
 }
 
 fn sorted(mut all: Vec<CustomResourceDefinition>) -> Vec<CustomResourceDefinition> {

@@ -4,7 +4,11 @@
 //! ([`definitions`]), so what a server accepts and what the code understands cannot drift apart.
 
 pub mod appliedmanifestwork;
+pub mod clusterclaim;
 mod definition;
+pub mod managedcluster;
+pub mod managedclusterset;
+pub mod managedclustersetbinding;
 pub mod manifestwork;
 pub mod manifestworkreplicaset;
 pub mod placement;

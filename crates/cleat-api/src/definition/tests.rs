@@ -32,26 +32,40 @@ const SET: &str = "manifestworkreplicasets.work.open-cluster-management.io";
 const RECORD: &str = "appliedmanifestworks.work.open-cluster-management.io";
 const PLACEMENT: &str = "placements.cluster.open-cluster-management.io";
 const DECISION: &str = "placementdecisions.cluster.open-cluster-management.io";
+const CLUSTER: &str = "managedclusters.cluster.open-cluster-management.io";
+const CLUSTER_SET: &str = "managedclustersets.cluster.open-cluster-management.io";
+const BINDING: &str = "managedclustersetbindings.cluster.open-cluster-management.io";
+const CLAIM: &str = "clusterclaims.cluster.open-cluster-management.io";
 
 #[test]
 fn they_are_sorted_and_have_a_status_of_their_own() {
     let all = definitions();
     let names: Vec<_> = all.iter().filter_map(|one| one.metadata.name.as_deref()).collect();
-    assert_eq!(names, [RECORD, SET, WORK, DECISION, PLACEMENT]);
+    assert_eq!(
+        names,
+        [RECORD, CLAIM, CLUSTER, BINDING, CLUSTER_SET, SET, WORK, DECISION, PLACEMENT]
+    );
     for definition in &all {
         let version = &definition.spec.versions[0];
-        assert!(version.subresources.as_ref().is_some_and(|some| some.status.is_some()));
+        let has_status = version.subresources.as_ref().is_some_and(|some| some.status.is_some());
+        assert_eq!(has_status, definition.metadata.name.as_deref() != Some(CLAIM));
         assert_eq!(
             definition.spec.names.list_kind,
             Some(format!("{}List", definition.spec.names.kind))
         );
     }
     let scope = |name| found(name).spec.scope;
-    assert_eq!(scope(RECORD), "Cluster");
-    for namespaced in [WORK, SET, PLACEMENT, DECISION] {
+    for everywhere in [RECORD, CLAIM, CLUSTER, CLUSTER_SET] {
+        assert_eq!(scope(everywhere), "Cluster");
+    }
+    for namespaced in [WORK, SET, PLACEMENT, DECISION, BINDING] {
         assert_eq!(scope(namespaced), "Namespaced");
     }
-    assert_eq!(found(SET).spec.names.short_names, Some(vec!["mwrs".to_owned()]));
+    let short = |name| found(name).spec.names.short_names.unwrap_or_default();
+    assert_eq!(short(SET), ["mwrs"]);
+    assert_eq!(short(CLUSTER), ["mcl", "mcls"]);
+    assert_eq!(short(CLUSTER_SET), ["mclset", "mclsets"]);
+    assert_eq!(short(BINDING), ["mclsetbinding", "mclsetbindings"]);
     assert_eq!(found(WORK).spec.names.short_names, None);
     assert_eq!(ManifestWork::crd_name(), WORK);
 }
@@ -64,6 +78,9 @@ fn columns_are_those_of_ocm() {
     };
     assert_eq!(columns(SET), ["Placement", "Found", "ManifestWorks", "Applied"]);
     assert_eq!(columns(PLACEMENT), ["Succeeded", "Reason", "SelectedClusters"]);
+    let shown = ["Hub Accepted", "Managed Cluster URLs", "Joined", "Available", "Strategy", "Age"];
+    assert_eq!(columns(CLUSTER), shown);
+    assert_eq!(columns(CLUSTER_SET), ["Empty", "Age"]);
     assert!(columns(WORK).is_empty() && columns(RECORD).is_empty());
 }
 
@@ -233,6 +250,60 @@ fn the_other_kinds_have_what_their_readers_rely_on() {
     ];
     for (name, path, expected) in cases {
         assert_eq!(part(name, &path), expected, "{name} {path}");
+    }
+}
+
+#[test]
+fn clusters_have_what_their_readers_rely_on() {
+    let text = |most: u32| json!({ "type": "string", "minLength": 1, "maxLength": most });
+    let by = |keys: Value| json!({ "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys });
+    let cases = [
+        (CLUSTER, "spec.hubAcceptsClient", json!({ "type": "boolean", "default": false })),
+        (
+            CLUSTER,
+            "spec.leaseDurationSeconds",
+            json!({ "type": "integer", "format": "int32", "default": 60 }),
+        ),
+        (
+            CLUSTER,
+            "spec.removeStrategy",
+            json!({ "type": "string", "default": "Needless", "enum": ["Needless", "Required"] }),
+        ),
+        (
+            CLUSTER,
+            "spec.managedClusterClientConfigs.[]",
+            json!({ "type": "object", "required": ["url"] }),
+        ),
+        (
+            CLUSTER,
+            "spec.managedClusterClientConfigs.[].caBundle",
+            json!({ "type": "string", "format": "byte" }),
+        ),
+        (
+            CLUSTER,
+            "spec.taints.[].effect",
+            json!({ "type": "string", "enum": ["NoSelect", "PreferNoSelect", "NoSelectIfNew"] }),
+        ),
+        (CLUSTER, "spec.taints.[]", json!({ "type": "object", "required": ["effect", "key"] })),
+        (CLUSTER, "status.clusterClaims.[].name", text(253)),
+        (CLUSTER, "status.clusterClaims.[].value", text(1024)),
+        (CLUSTER, "status.conditions", by(json!(["type"]))),
+        (CLUSTER, "status.managedNamespaces", by(json!(["clusterSet", "name"]))),
+        (
+            CLUSTER_SET,
+            "spec.clusterSelector.selectorType",
+            json!({
+                "type": "string",
+                "default": "ExclusiveClusterSetLabel",
+                "enum": ["ExclusiveClusterSetLabel", "LabelSelector"],
+            }),
+        ),
+        (CLUSTER_SET, "spec.managedNamespaces", by(json!(["name"]))),
+        (BINDING, "spec.clusterSet", json!({ "type": "string", "minLength": 1 })),
+        (CLAIM, "spec.value", text(1024)),
+    ];
+    for (name, path, expected) in cases {
+        assert_eq!(part(name, path), expected, "{name} {path}");
     }
 }
 
