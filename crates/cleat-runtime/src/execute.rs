@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cleat_core::id::Target;
-use cleat_core::write::{Action, Outcome, Plan, Refusal, Side, Write};
+use cleat_core::write::{Action, Outcome, Refusal, Side, Write};
 use futures::future::join_all;
 use kube::Client;
 use serde_json::Value;
@@ -88,7 +88,8 @@ impl Executor {
     /// following ones. That an object to delete is not there counts as done.
     ///
     /// [`NotTried`]: Outcome::NotTried
-    pub async fn execute(&self, plan: Plan) -> Vec<Vec<Outcome>> {
+    pub async fn execute(&self, plan: impl AsRef<[Vec<Action>]>) -> Vec<Vec<Outcome>> {
+        let plan = plan.as_ref();
         let mut outcomes = Vec::with_capacity(plan.len());
         let mut going = true;
         for step in plan {

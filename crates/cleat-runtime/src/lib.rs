@@ -2,7 +2,9 @@
 //!
 //! Nothing here decides: what to write and when to look again, planners say.
 
+pub mod connect;
 pub mod execute;
+pub mod kinds;
 mod path;
 pub mod queue;
 mod status;

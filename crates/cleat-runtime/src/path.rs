@@ -37,7 +37,7 @@ pub(crate) fn collection(target: &Target) -> Result<String, BadSegment> {
 }
 
 /// One version of a group.
-fn version(group: &str, version: &str) -> Result<String, BadSegment> {
+pub(crate) fn version(group: &str, version: &str) -> Result<String, BadSegment> {
     let mut path = String::with_capacity(96);
     if group.is_empty() {
         path.push_str("/api");

@@ -25,7 +25,7 @@ async fn robot(place: &Place) -> Result<Client> {
     place.world.hub.client_with(Credentials::Token(token)).await
 }
 
-async fn let_robots(place: &Place, rules: Value) -> Result<()> {
+pub(super) async fn let_robots(place: &Place, rules: Value) -> Result<()> {
     create(&place.api::<Role>(), json!({ "metadata": { "name": "robots" }, "rules": rules }))
         .await?;
     let binding = json!({

@@ -13,15 +13,15 @@ use serde_json::{Value, json};
 
 use crate::{Place, create, delete, gone, parse, refusal, seen};
 
-struct Kind {
-    definitions: Api<CustomResourceDefinition>,
-    definition: CustomResourceDefinition,
-    objects: Api<DynamicObject>,
-    api_version: String,
+pub(super) struct Kind {
+    pub(super) definitions: Api<CustomResourceDefinition>,
+    pub(super) definition: CustomResourceDefinition,
+    pub(super) objects: Api<DynamicObject>,
+    pub(super) api_version: String,
 }
 
 /// A kind of the place's own, served.
-async fn define(place: &Place) -> Result<Kind> {
+pub(super) async fn define(place: &Place) -> Result<Kind> {
     let definitions: Api<CustomResourceDefinition> = Api::all(place.client.clone());
     let group = format!("{}.cleat.example", place.namespace);
     let spec = json!({

@@ -21,6 +21,8 @@ mod lists;
 mod namespaces;
 mod objects;
 mod regressions;
+mod runtime_execute;
+mod runtime_kinds;
 mod scale;
 mod watches;
 mod webhooks;

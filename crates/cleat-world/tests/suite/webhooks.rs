@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{Place, create, delete, parse, refusal};
 
 /// Configures `webhook` for config maps of the place alone.
-async fn install(place: &Place, webhook: &Webhook, operations: Value) -> Result<()> {
+pub(super) async fn install(place: &Place, webhook: &Webhook, operations: Value) -> Result<()> {
     let only_here = json!({ "kubernetes.io/metadata.name": place.namespace });
     let configuration = json!({
         "metadata": { "name": place.namespace },
@@ -46,18 +46,18 @@ async fn install(place: &Place, webhook: &Webhook, operations: Value) -> Result<
     Ok(())
 }
 
-async fn uninstall(place: &Place) -> Result<()> {
+pub(super) async fn uninstall(place: &Place) -> Result<()> {
     let configurations: Api<ValidatingWebhookConfiguration> = Api::all(place.client.clone());
     delete(&configurations, &place.namespace).await
 }
 
 /// Refuses whatever concerns an object with the label `keep`.
-fn guard(request: &Value) -> Result<(), String> {
+pub(super) fn guard(request: &Value) -> Result<(), String> {
     let kept = |field: &str| request[field]["metadata"]["labels"]["keep"] == "yes";
     if kept("object") || kept("oldObject") { Err("it is kept".to_owned()) } else { Ok(()) }
 }
 
-fn kept(name: &str) -> Value {
+pub(super) fn kept(name: &str) -> Value {
     json!({ "metadata": { "name": name, "labels": { "keep": "yes", "set": "one" } } })
 }
 
