@@ -10,6 +10,8 @@ extern crate alloc;
 extern crate std;
 
 pub mod id;
+pub mod replicaset;
 pub mod rollout;
+pub mod ttl;
 pub mod work;
 pub mod write;

@@ -140,6 +140,8 @@ impl Strategy {
             Progress::Succeeded { since } => {
                 let soak = match self.kind {
                     Kind::All => None,
+                    // Also where the cluster's clock is ahead of ours.
+                    _ if self.min_success.is_zero() => None,
                     Kind::Progressive { .. } | Kind::ProgressivePerGroup { .. } => {
                         end(since, Some(self.min_success))
                     }

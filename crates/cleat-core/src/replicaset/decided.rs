@@ -1,0 +1,91 @@
+//! What a placement decided, and how far that can be relied on.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
+
+use crate::rollout::Group;
+
+/// On a decision: whose it is, and the group it is of.
+pub const PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
+const GROUP_NAME: &str = "cluster.open-cluster-management.io/decision-group-name";
+const GROUP_INDEX: &str = "cluster.open-cluster-management.io/decision-group-index";
+/// On a placement: somebody else than the scheduler decides, and need not keep its status.
+const DECIDED_ELSEWHERE: &str =
+    "cluster.open-cluster-management.io/experimental-scheduling-disable";
+
+/// The clusters of a placement. Only `Settled` says which clusters are *not* chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decided {
+    /// It could not be read.
+    Unknown,
+    /// There is no placement of that name, or it is being deleted.
+    NoPlacement,
+    /// There is a placement, and no decision of it: nobody has decided yet. (A decision for no
+    /// cluster is an empty decision, not a missing one.)
+    Undecided,
+    /// The placement says that it chose more clusters than its decisions list: they are being
+    /// rewritten.
+    Unsettled {
+        listed: Vec<Group>,
+        chosen: usize,
+    },
+    Settled(Vec<Group>),
+}
+
+impl Decided {
+    /// `decisions`: those with the placement's label, in its namespace.
+    pub fn read<'a>(
+        placement: Option<(&ObjectMeta, &Value)>,
+        decisions: impl IntoIterator<Item = (&'a ObjectMeta, &'a Value)>,
+    ) -> Self {
+        let Some((metadata, data)) =
+            placement.filter(|(metadata, _)| metadata.deletion_timestamp.is_none())
+        else {
+            return Self::NoPlacement;
+        };
+        let mut decided = false;
+        let mut groups: BTreeMap<(i64, String), Group> = BTreeMap::new();
+        for (metadata, data) in decisions {
+            decided = true;
+            let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key));
+            let name = label(GROUP_NAME).cloned().unwrap_or_default();
+            let index = label(GROUP_INDEX).and_then(|text| text.parse().ok()).unwrap_or_default();
+            let group = groups.entry((index, name.clone())).or_default();
+            (group.name, group.index) = (name, index);
+            let list = data.get("status").and_then(|status| status.get("decisions")?.as_array());
+            let clusters = list.into_iter().flatten();
+            let clusters = clusters.filter_map(|one| one.get("clusterName")?.as_str());
+            group.clusters.extend(clusters.filter(|name| !name.is_empty()).map(String::from));
+        }
+        if !decided {
+            return Self::Undecided;
+        }
+        let groups: Vec<Group> = groups.into_values().collect();
+        let listed: usize = groups.iter().map(|group| group.clusters.len()).sum();
+        let annotations = metadata.annotations.as_ref();
+        let elsewhere = annotations.and_then(|all| all.get(DECIDED_ELSEWHERE));
+        let chosen = data.get("status").and_then(|status| status.get("numberOfSelectedClusters"));
+        let chosen = chosen.and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
+        match chosen {
+            Some(chosen) if chosen > listed && elsewhere.is_none_or(|value| value != "true") => {
+                Self::Unsettled { listed: groups, chosen }
+            }
+            _ => Self::Settled(groups),
+        }
+    }
+
+    pub(super) fn groups(&self) -> &[Group] {
+        match self {
+            Self::Settled(groups) => groups,
+            Self::Unknown | Self::NoPlacement | Self::Undecided | Self::Unsettled { .. } => &[],
+        }
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        matches!(self, Self::Settled(_))
+    }
+}
