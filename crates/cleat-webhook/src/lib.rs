@@ -1,1 +1,20 @@
 //! AdmissionReview in, pure decision, AdmissionReview out.
+//!
+//! What is decided, `cleat_api::admission` decides. This crate knows the protocol, asks the hub's
+//! authorizer where a decision needs it, and says how an API server finds us. It neither listens
+//! nor makes certificates: whoever runs it brings a socket, or none at all.
+
+mod access;
+mod configuration;
+mod judge;
+mod review;
+
+pub use configuration::{Reach, configuration};
+pub use judge::Judge;
+pub use review::BadReview;
+
+/// Where ManifestWorks are judged.
+pub const MANIFEST_WORK_PATH: &str = "/validate-manifestwork";
+
+/// Where ManifestWorkReplicaSets are judged.
+pub const MANIFEST_WORK_REPLICA_SET_PATH: &str = "/validate-manifestworkreplicaset";

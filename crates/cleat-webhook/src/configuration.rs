@@ -1,0 +1,117 @@
+//! The ValidatingWebhookConfiguration by which an API server finds us, as data.
+
+use cleat_api::manifestwork::GROUP;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::admissionregistration::v1::{
+    MatchCondition, RuleWithOperations, ServiceReference, ValidatingWebhook,
+    ValidatingWebhookConfiguration, WebhookClientConfig,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::{MANIFEST_WORK_PATH, MANIFEST_WORK_REPLICA_SET_PATH};
+
+/// The name of the configuration.
+const NAME: &str = "cleat-works";
+
+/// How an API server reaches the webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// `https://host:port`, without a path.
+    Url(String),
+    /// A service in the API server's own cluster.
+    Service { namespace: String, name: String, port: u16 },
+}
+
+/// Has everything that is created, and every change of a spec, judged before it is stored.
+///
+/// `authority` is the PEM of who signed the webhook's certificate; without it the API server's own
+/// authorities count.
+///
+/// Other updates are not even asked about: the generation of an object changes with its spec. So a
+/// webhook that is down keeps new works away, but no work from losing its finalizer.
+pub fn configuration(authority: Option<&str>, reach: &Reach) -> ValidatingWebhookConfiguration {
+    let webhook = |resource: &str, version: &str, path: &str| ValidatingWebhook {
+        name: format!("{resource}.{GROUP}"),
+        admission_review_versions: vec!["v1".to_owned()],
+        client_config: client_config(authority, reach, path),
+        failure_policy: Some("Fail".to_owned()),
+        match_policy: Some("Equivalent".to_owned()),
+        side_effects: "None".to_owned(),
+        timeout_seconds: Some(10),
+        rules: Some(vec![RuleWithOperations {
+            api_groups: Some(vec![GROUP.to_owned()]),
+            api_versions: Some(vec![version.to_owned()]),
+            operations: Some(vec!["CREATE".to_owned(), "UPDATE".to_owned()]),
+            resources: Some(vec![resource.to_owned()]),
+            scope: Some("Namespaced".to_owned()),
+        }]),
+        match_conditions: Some(vec![MatchCondition {
+            name: "spec-is-new".to_owned(),
+            expression: SPEC_IS_NEW.to_owned(),
+        }]),
+        ..Default::default()
+    };
+    ValidatingWebhookConfiguration {
+        metadata: ObjectMeta { name: Some(NAME.to_owned()), ..Default::default() },
+        webhooks: Some(vec![
+            webhook("manifestworks", "v1", MANIFEST_WORK_PATH),
+            webhook("manifestworkreplicasets", "v1alpha1", MANIFEST_WORK_REPLICA_SET_PATH),
+        ]),
+    }
+}
+
+/// The API server sets the generation itself, before it asks; no client can hide a change.
+const SPEC_IS_NEW: &str = "request.operation != 'UPDATE' \
+    || !has(object.metadata.generation) || !has(oldObject.metadata.generation) \
+    || object.metadata.generation != oldObject.metadata.generation";
+
+fn client_config(authority: Option<&str>, reach: &Reach, path: &str) -> WebhookClientConfig {
+    let (url, service) = match reach {
+        Reach::Url(base) => (Some(format!("{}{path}", base.trim_end_matches('/'))), None),
+        Reach::Service { namespace, name, port } => {
+            let service = ServiceReference {
+                namespace: namespace.clone(),
+                name: name.clone(),
+                path: Some(path.to_owned()),
+                port: Some(i32::from(*port)),
+            };
+            (None, Some(service))
+        }
+    };
+    let ca_bundle = authority.map(|pem| ByteString(pem.as_bytes().to_vec()));
+    WebhookClientConfig { ca_bundle, service, url }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_fails_closed_and_has_no_side_effects() {
+        let reach = Reach::Url("https://127.0.0.1:9443/".to_owned());
+        let webhooks = configuration(Some("pem"), &reach).webhooks.unwrap();
+        let urls: Vec<_> =
+            webhooks.iter().filter_map(|one| one.client_config.url.clone()).collect();
+        assert_eq!(
+            urls,
+            [
+                "https://127.0.0.1:9443/validate-manifestwork",
+                "https://127.0.0.1:9443/validate-manifestworkreplicaset",
+            ]
+        );
+        for webhook in webhooks {
+            assert_eq!(webhook.failure_policy.as_deref(), Some("Fail"));
+            assert_eq!(webhook.side_effects, "None");
+            assert!(webhook.name.split('.').count() >= 3);
+        }
+    }
+
+    #[test]
+    fn a_service_is_named_with_path_and_port() {
+        let reach = Reach::Service { namespace: "n".to_owned(), name: "s".to_owned(), port: 8443 };
+        let webhooks = configuration(None, &reach).webhooks.unwrap();
+        let service = webhooks[0].client_config.service.clone().unwrap();
+        assert_eq!((service.path.as_deref(), service.port), (Some(MANIFEST_WORK_PATH), Some(8443)));
+        assert!(webhooks[0].client_config.ca_bundle.is_none());
+    }
+}
