@@ -1,1 +1,3 @@
 //! What runs for the hub, one file per story.
+
+pub mod prepare;
