@@ -2,7 +2,7 @@
 // there, which vanish when they are empty, and which hold quantities, times or bytes. OpenAPI
 // documents do not say this, and a server that is not written in Go cannot know it otherwise.
 //
-//	go run ./gotypes > ../crates/cleat-apiserver/data/gotypes.txt
+//	go run ./gotypes > ../crates/cleat-dialect/data/gotypes.txt
 package main
 
 import (

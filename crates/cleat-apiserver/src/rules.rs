@@ -9,7 +9,6 @@ pub(crate) mod autoscaler;
 mod decode;
 mod defaults;
 pub(crate) mod events;
-mod gotypes;
 mod normal;
 mod prepare;
 pub(crate) mod pretend;

@@ -3,3 +3,4 @@
 pub mod feedback;
 pub mod kind_order;
 pub mod matching;
+pub mod merge;

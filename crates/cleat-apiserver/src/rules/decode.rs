@@ -3,9 +3,9 @@
 //! A type error in a built-in object is not a validation error but a bad request, before anything
 //! else is looked at. Unknown fields are not this file's business.
 
+use cleat_dialect::gotypes::{Shape, StructId, types};
 use serde_json::{Number, Value};
 
-use super::gotypes::{Shape, StructId, types};
 use super::time;
 use crate::gojson::json_type;
 use crate::quantity::Quantity;

@@ -9,9 +9,10 @@ mod other;
 mod pod;
 mod workloads;
 
+use cleat_dialect::gotypes::types;
 use serde_json::{Map, Value};
 
-use super::{gotypes::types, normal};
+use super::normal;
 
 type Object = Map<String, Value>;
 

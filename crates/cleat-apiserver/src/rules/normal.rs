@@ -4,9 +4,9 @@
 //! Unknown fields are left alone; pruning them is the schema's business. So are values of the wrong
 //! type: see `decode`.
 
+use cleat_dialect::gotypes::{Field, Shape, StructId, WhenEmpty, types};
 use serde_json::{Map, Value};
 
-use super::gotypes::{Field, Shape, StructId, WhenEmpty, types};
 use super::time;
 use crate::quantity::Quantity;
 

@@ -26,6 +26,7 @@ mod runtime_kinds;
 mod scale;
 mod watches;
 mod webhooks;
+mod works_merge;
 
 use anyhow::{Context as _, Result};
 use cleat_world::world::Cluster;

@@ -8,33 +8,33 @@ use std::{collections::BTreeMap, sync::LazyLock};
 
 /// All types reachable from the built-in kinds.
 #[derive(Debug, Default)]
-pub(crate) struct Types {
+pub struct Types {
     structs: Vec<Struct>,
     /// By `apiVersion` and kind.
-    roots: BTreeMap<(&'static str, &'static str), StructId>,
+    roots: BTreeMap<&'static str, BTreeMap<&'static str, Shape>>,
 }
 
 /// A struct's place in [`Types`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StructId(usize);
+pub struct StructId(usize);
 
 #[derive(Debug, Default)]
-pub(crate) struct Struct {
+pub struct Struct {
     /// `core/v1.Container`
-    pub(crate) name: &'static str,
-    pub(crate) fields: Vec<Field>,
+    pub name: &'static str,
+    pub fields: Vec<Field>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Field {
-    pub(crate) name: &'static str,
-    pub(crate) shape: Shape,
-    pub(crate) when_empty: WhenEmpty,
+pub struct Field {
+    pub name: &'static str,
+    pub shape: Shape,
+    pub when_empty: WhenEmpty,
 }
 
 /// What becomes of a field that holds its type's zero value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WhenEmpty {
+pub enum WhenEmpty {
     /// `omitempty`: not written, except structs, which Go writes in any case.
     Omit,
     /// `omitzero`: not written, structs included.
@@ -43,7 +43,7 @@ pub(crate) enum WhenEmpty {
 }
 
 #[derive(Debug)]
-pub(crate) enum Shape {
+pub enum Shape {
     /// The Go name of a type that is not plainly `string`, `int32` or `int64`.
     String(Option<&'static str>),
     Int32(Option<&'static str>),
@@ -65,20 +65,28 @@ pub(crate) enum Shape {
     Pointer(Box<Shape>),
 }
 
-static TYPES: LazyLock<Types> = LazyLock::new(|| parse(include_str!("../../data/gotypes.txt")));
+static TYPES: LazyLock<Types> = LazyLock::new(|| parse(include_str!("../data/gotypes.txt")));
 
 /// The table, read on first use and shared by every server in the process.
-pub(crate) fn types() -> &'static Types {
+pub fn types() -> &'static Types {
     &TYPES
 }
 
 impl Types {
     /// The type of a built-in kind. None for kinds the table does not have.
-    pub(crate) fn root(&self, api_version: &str, kind: &str) -> Option<StructId> {
-        self.roots.get(&(api_version, kind)).copied()
+    pub fn root(&self, api_version: &str, kind: &str) -> Option<StructId> {
+        match self.shape(api_version, kind) {
+            Some(Shape::Struct(id)) => Some(*id),
+            _ => None,
+        }
     }
 
-    pub(crate) fn get(&self, id: StructId) -> &Struct {
+    /// The same as a shape.
+    pub fn shape(&self, api_version: &str, kind: &str) -> Option<&Shape> {
+        self.roots.get(api_version)?.get(kind)
+    }
+
+    pub fn get(&self, id: StructId) -> &Struct {
         static EMPTY: Struct = Struct { name: "", fields: Vec::new() };
         self.structs.get(id.0).unwrap_or(&EMPTY)
     }
@@ -98,7 +106,7 @@ fn parse(text: &'static str) -> Types {
         match (line.as_bytes().first(), words.next(), words.next(), words.next(), words.next()) {
             (Some(b'='), Some(_), Some(api_version), Some(kind), Some(name)) => {
                 if let Some(id) = ids.get(name) {
-                    types.roots.insert((api_version, kind), *id);
+                    types.roots.entry(api_version).or_default().insert(kind, Shape::Struct(*id));
                 }
             }
             (Some(b' '), Some(name), Some(code), None, None) => {
@@ -153,7 +161,7 @@ mod tests {
 
     #[test]
     fn every_line_of_the_table_is_understood() {
-        for line in include_str!("../../data/gotypes.txt").lines() {
+        for line in include_str!("../data/gotypes.txt").lines() {
             if let Some(field) = line.strip_prefix(' ') {
                 let code = field.split(' ').next_back().unwrap();
                 assert!(code.starts_with(['x', '*', '[', '{']) || !unknown(code), "{line}");
