@@ -61,8 +61,8 @@ fn definition<K: CustomResourceExt>() -> CustomResourceDefinition {
 
 /// Takes away the `nullable` that every optional field gets from its Rust type.
 ///
-/// Absent is the only way to say nothing: a stored `null` would keep a default from being filled
-/// in, and shipped clients would not expect to read one.
+/// Absent is the only way to say nothing: a server drops a `null` where none is allowed, but would
+/// store one that is, and shipped clients do not expect to read one.
 fn refuse_null(schema: &mut JSONSchemaProps) {
     schema.nullable = None;
     for property in schema.properties.iter_mut().flat_map(|all| all.values_mut()) {

@@ -23,6 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a server is asked whether it serves a kind yet; no watch tells.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// How often something is applied while others write it too.
+const MOST_TRIES: u32 = 5;
+
 /// An API server could not be made ready.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -121,7 +124,16 @@ where
     K: Clone + std::fmt::Debug + serde::Serialize + serde::de::DeserializeOwned,
 {
     let parameters = PatchParams::apply(FIELD_MANAGER).force();
-    api.patch(name, &parameters, &Patch::Apply(object))
-        .await
-        .map_err(|source| Error::Apply { what: name.to_owned(), source: Box::new(source) })
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match api.patch(name, &parameters, &Patch::Apply(object)).await {
+            Ok(applied) => return Ok(applied),
+            // By force there is no conflict of fields: somebody else wrote at the same moment.
+            Err(kube::Error::Api(status)) if status.code == 409 && tries < MOST_TRIES => {}
+            Err(source) => {
+                return Err(Error::Apply { what: name.to_owned(), source: Box::new(source) });
+            }
+        }
+    }
 }

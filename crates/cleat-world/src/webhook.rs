@@ -24,14 +24,6 @@ impl Webhook {
     pub async fn start(
         answer: impl Fn(&Value) -> Result<(), String> + Send + Sync + 'static,
     ) -> Result<Self> {
-        let authority = Authority::generate("webhook-ca", Timestamp::now())?;
-        let day = SignedDuration::from_hours(24);
-        let issued = authority.issue_server("webhook", &["127.0.0.1"], Timestamp::now(), day)?;
-        // A verifier of clients wants an authority, although no client has to show anything.
-        let own = [authority.certificate().clone()];
-        let tls = ServerTls::new(ServerCertificate::new(&issued)?, &own)?;
-        let listener = TcpListener::bind("127.0.0.1:0").await.context("listen on loopback")?;
-        let url = format!("https://{}/", listener.local_addr()?);
         let asked = Arc::new(Mutex::new(Vec::new()));
         let record = Arc::clone(&asked);
         let answer = Arc::new(answer);
@@ -39,9 +31,8 @@ impl Webhook {
             let (record, answer) = (Arc::clone(&record), Arc::clone(&answer));
             async move { respond(&body, &record, &*answer) }
         });
-        let forever = std::future::pending();
-        tokio::spawn(tls::serve(listener, Some(tls), router, ServeOptions::default(), forever));
-        Ok(Self { url, authority: authority.certificate_pem().to_owned(), asked })
+        let Served { url, authority } = serve(router).await?;
+        Ok(Self { url, authority, asked })
     }
 
     /// The requests of the reviews so far, in order of arrival.
@@ -53,6 +44,29 @@ impl Webhook {
     pub fn forget(&self) {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
+}
+
+/// Where a router is served, and who vouches for it.
+pub struct Served {
+    /// Ends with a slash.
+    pub url: String,
+    /// PEM, for `clientConfig.caBundle`.
+    pub authority: String,
+}
+
+/// Serves `router` over HTTPS on loopback until the runtime ends.
+pub async fn serve(router: axum::Router) -> Result<Served> {
+    let authority = Authority::generate("webhook-ca", Timestamp::now())?;
+    let day = SignedDuration::from_hours(24);
+    let issued = authority.issue_server("webhook", &["127.0.0.1"], Timestamp::now(), day)?;
+    // A verifier of clients wants an authority, although no client has to show anything.
+    let own = [authority.certificate().clone()];
+    let tls = ServerTls::new(ServerCertificate::new(&issued)?, &own)?;
+    let listener = TcpListener::bind("127.0.0.1:0").await.context("listen on loopback")?;
+    let url = format!("https://{}/", listener.local_addr()?);
+    let forever = std::future::pending();
+    tokio::spawn(tls::serve(listener, Some(tls), router, ServeOptions::default(), forever));
+    Ok(Served { url, authority: authority.certificate_pem().to_owned() })
 }
 
 fn respond(

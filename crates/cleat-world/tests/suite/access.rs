@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{Place, create, delete, parse, refusal};
 
 /// A client that is the service account `robot` of the place.
-async fn robot(place: &Place) -> Result<Client> {
+pub(super) async fn robot(place: &Place) -> Result<Client> {
     let accounts: Api<ServiceAccount> = place.api();
     create(&accounts, json!({ "metadata": { "name": "robot" } })).await?;
     let request: TokenRequest = parse(json!({ "spec": { "expirationSeconds": 600 } }));

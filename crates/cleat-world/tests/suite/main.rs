@@ -26,6 +26,8 @@ mod runtime_kinds;
 mod scale;
 mod watches;
 mod webhooks;
+mod works_admission;
+mod works_api;
 mod works_merge;
 
 use anyhow::{Context as _, Result};
