@@ -9,9 +9,15 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod clusterset;
+pub mod condition;
 pub mod id;
+pub mod lease;
+pub mod name;
+pub mod registration;
 pub mod replicaset;
 pub mod rollout;
+pub mod selector;
 pub mod ttl;
 pub mod work;
 pub mod write;

@@ -40,6 +40,8 @@ pub enum Write {
     Merge(Value),
     /// The same, of the `status` subresource.
     MergeStatus(Value),
+    /// The same, of the `approval` subresource, which requests for certificates have.
+    MergeApproval(Value),
     Delete {
         /// This incarnation only.
         uid: String,

@@ -70,7 +70,8 @@ fn remaining(write: &Write, object: Value) -> Value {
         | Write::Replace(_)
         | Write::Apply { .. }
         | Write::Merge(_)
-        | Write::MergeStatus(_) => object,
+        | Write::MergeStatus(_)
+        | Write::MergeApproval(_) => object,
     }
 }
 

@@ -81,6 +81,9 @@ pub(super) fn write(
         Write::MergeStatus(patch) => {
             (Method::PATCH, path::object(target)? + "/status", MERGE, patch)
         }
+        Write::MergeApproval(patch) => {
+            (Method::PATCH, path::object(target)? + "/approval", MERGE, patch)
+        }
         Write::Delete { uid, resource_version, propagation } => {
             options = delete_options(uid, resource_version.as_deref(), *propagation)?;
             (Method::DELETE, path::object(target)?, JSON, &options)
@@ -90,9 +93,11 @@ pub(super) fn write(
     let manager = match &action.write {
         Write::Apply { manager, .. } => Some(manager.as_str()),
         Write::Delete { .. } => None,
-        Write::Create(_) | Write::Replace(_) | Write::Merge(_) | Write::MergeStatus(_) => {
-            field_manager
-        }
+        Write::Create(_)
+        | Write::Replace(_)
+        | Write::Merge(_)
+        | Write::MergeStatus(_)
+        | Write::MergeApproval(_) => field_manager,
     };
     let mut query = '?';
     let mut ask = |name: &str, value: &str| {

@@ -1,0 +1,118 @@
+//! Whether a cluster lives: leases, clocks, and the taints that follow.
+//!
+//! A lease is judged by when the hub saw it change, where it did: the clock of a cluster may be
+//! wrong, and a cluster with a wrong clock is not a dead one.
+
+use alloc::borrow::ToOwned as _;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use cleat_api::managedcluster::{DEFAULT_LEASE_SECONDS, Taint, TaintEffect, taint};
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::condition::whole_seconds;
+
+/// A lease that was not renewed for this many of its durations is out of date.
+const GRACE: i32 = 5;
+
+/// What is known of the last renewal of a lease.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// When the agent says it renewed.
+    pub renewed: Option<Timestamp>,
+    /// When the hub saw that renewal arrive; nothing if it was there already when the hub began to
+    /// look.
+    pub seen: Option<Timestamp>,
+}
+
+/// What a lease says of its cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pulse {
+    /// It was never renewed.
+    None,
+    Beating {
+        /// When it stops to count, unless it is renewed.
+        until: Timestamp,
+    },
+    Stopped,
+}
+
+/// How often the lease is to be renewed. A cluster that says nothing sensible has the default.
+pub fn duration(seconds: i32) -> SignedDuration {
+    let seconds = if seconds > 0 { seconds } else { DEFAULT_LEASE_SECONDS };
+    SignedDuration::from_secs(i64::from(seconds))
+}
+
+pub fn pulse(heartbeat: Heartbeat, duration: SignedDuration, now: Timestamp) -> Pulse {
+    let Heartbeat { renewed, seen } = heartbeat;
+    // A renewal from the future would keep a dead cluster alive until then.
+    let Some(last) = seen.or(renewed).map(|last| last.min(now)) else { return Pulse::None };
+    let until = last.checked_add(duration * GRACE).unwrap_or(Timestamp::MAX);
+    if now < until { Pulse::Beating { until } } else { Pulse::Stopped }
+}
+
+/// Whether the clocks of the cluster and the hub agree to within the lease's duration. Only a
+/// renewal that was seen to arrive tells.
+pub fn clocks_agree(heartbeat: Heartbeat, duration: SignedDuration) -> Option<bool> {
+    let apart = heartbeat.seen?.duration_since(heartbeat.renewed?).abs();
+    Some(apart < duration)
+}
+
+/// When an agent renews next: after the lease's duration and up to a quarter more, so that agents
+/// that began together do not stay together. `dice` is anything.
+pub fn next_renewal(duration: SignedDuration, dice: u16) -> SignedDuration {
+    duration + duration / 4 * i32::from(dice) / i32::from(u16::MAX)
+}
+
+/// What is said of the cluster's availability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Availability {
+    Available,
+    Unavailable,
+    Unknown,
+}
+
+impl Availability {
+    pub fn of(status: Option<&str>) -> Self {
+        match status {
+            Some("True") => Self::Available,
+            Some("False") => Self::Unavailable,
+            _ => Self::Unknown,
+        }
+    }
+
+    fn key(self) -> Option<&'static str> {
+        match self {
+            Self::Available => None,
+            Self::Unavailable => Some(taint::UNAVAILABLE),
+            Self::Unknown => Some(taint::UNREACHABLE),
+        }
+    }
+}
+
+/// The taints a cluster should have, if it has others: exactly one of ours or none, and a time on
+/// each.
+pub fn taints(current: &[Taint], availability: Availability, now: Timestamp) -> Option<Vec<Taint>> {
+    let wanted = availability.key();
+    let stays = |taint: &&Taint| {
+        let ours = [taint::UNREACHABLE, taint::UNAVAILABLE].contains(&&*taint.key);
+        !ours || (Some(&*taint.key) == wanted && taint.effect == TaintEffect::NoSelect)
+    };
+    let mut taints: Vec<Taint> = current.iter().filter(stays).cloned().collect();
+    if let Some(key) = wanted.filter(|key| taints.iter().all(|taint| taint.key != *key)) {
+        let (value, effect) = (String::new(), TaintEffect::NoSelect);
+        taints.push(Taint { key: key.to_owned(), value, effect, time_added: None });
+    }
+    for taint in &mut taints {
+        taint.time_added.get_or_insert_with(|| time(now));
+    }
+    (taints != current).then_some(taints)
+}
+
+fn time(now: Timestamp) -> Time {
+    whole_seconds(now)
+}
+
+#[cfg(test)]
+mod tests;

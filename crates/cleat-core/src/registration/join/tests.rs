@@ -1,0 +1,90 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+fn wish() -> Wish<'static> {
+    Wish { name: "c1", cluster_id: "id-1", hub_id: Some("hub"), hub: "https://h", again: false }
+}
+
+fn cluster(id: Option<&str>, more: Value) -> ManagedCluster {
+    let mut object = json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": { "name": "c1", "annotations": {} }, "spec": {},
+    });
+    if let Some(id) = id {
+        object["metadata"]["annotations"][CLUSTER_ID] = json!(id);
+    }
+    for (key, value) in more.as_object().unwrap() {
+        object[key.as_str()] = value.clone();
+    }
+    serde_json::from_value(object).unwrap()
+}
+
+fn joined() -> Value {
+    let condition = json!({
+        "type": kind::JOINED, "status": "True", "reason": "J", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    json!({ "status": { "conditions": [condition] } })
+}
+
+#[test]
+fn strangers_and_those_prepared_for_may_join() {
+    assert_eq!(check(&wish(), None, None), Ok(()));
+    assert_eq!(check(&wish(), Some(&cluster(None, json!({}))), None), Ok(()));
+    assert_eq!(check(&wish(), Some(&cluster(Some("id-1"), json!({}))), None), Ok(()));
+    let elsewhere = Record { name: "x".to_string(), hub: "https://other".to_string() };
+    assert_eq!(check(&wish(), None, Some(&elsewhere)), Ok(()));
+    let again = Wish { again: true, ..wish() };
+    let record = Record { name: "c1".to_string(), hub: "https://h".to_string() };
+    assert_eq!(check(&again, Some(&cluster(Some("id-1"), joined())), Some(&record)), Ok(()));
+}
+
+#[test]
+fn every_refusal_says_what_to_do() {
+    let record = |name: &str| Record { name: name.to_string(), hub: "https://h".to_string() };
+    let leaving = cluster(
+        Some("id-1"),
+        json!({ "metadata": { "name": "c1", "deletionTimestamp": "2026-01-01T00:00:00Z" } }),
+    );
+    let taken = cluster(Some("id-2"), json!({}));
+    let twice = cluster(Some("id-1"), joined());
+    let cases = [
+        (Wish { name: "C_1", ..wish() }, None, None, "lower-case letters"),
+        (Wish { cluster_id: "hub", ..wish() }, None, None, "Choose another cluster"),
+        (wish(), None, Some(record("c1")), "use `cleat agent`"),
+        (wish(), Some(&twice), None, "add --again"),
+        (wish(), None, Some(record("c0")), "`cleat unjoin c0`"),
+        (Wish { again: true, ..wish() }, None, Some(record("c0")), "`cleat unjoin c0`"),
+        (wish(), Some(&taken), None, "Choose another name"),
+        (Wish { again: true, ..wish() }, Some(&taken), None, "id-2"),
+        (wish(), Some(&leaving), None, "Wait until"),
+    ];
+    for (wish, existing, record, hint) in cases {
+        let refused = check(&wish, existing, record.as_ref()).unwrap_err().to_string();
+        assert!(refused.contains(hint), "{refused}");
+    }
+}
+
+#[test]
+fn a_cluster_is_known_by_what_it_came_with_or_what_it_says() {
+    let claims =
+        json!({ "status": { "clusterClaims": [{ "name": "id.k8s.io", "value": "said" }] } });
+    assert_eq!(id(&cluster(Some("came"), claims.clone())), Some("came"));
+    assert_eq!(id(&cluster(None, claims)), Some("said"));
+    assert_eq!(id(&cluster(None, json!({}))), None);
+}
+
+#[test]
+fn of_two_names_for_one_cluster_the_first_stays() {
+    let cluster = cluster(Some("id-1"), json!({ "spec": { "hubAcceptsClient": true } }));
+    let other = |taken_in, since: &str| Namesake {
+        name: "c0".to_string(),
+        taken_in,
+        since: since.to_string(),
+    };
+    assert_eq!(refused_by_hub(&cluster, &[], None), None);
+    assert!(refused_by_hub(&cluster, &[other(true, "z")], None).unwrap().contains("as c0"));
+    assert_eq!(refused_by_hub(&cluster, &[other(false, "z")], None), None);
+    assert!(refused_by_hub(&cluster, &[], Some("id-1")).unwrap().contains("the hub itself"));
+}
