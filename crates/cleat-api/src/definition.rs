@@ -6,15 +6,22 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
 };
 use kube_core::CustomResourceExt;
+use serde_json::Value;
 
+use crate::ansiblejob::AnsibleJob;
 use crate::appliedmanifestwork::AppliedManifestWork;
 use crate::clusterclaim::ClusterClaim;
+use crate::configurationpolicy::{self, ConfigurationPolicy};
 use crate::managedcluster::ManagedCluster;
 use crate::managedclusterset::ManagedClusterSet;
 use crate::managedclustersetbinding::ManagedClusterSetBinding;
 use crate::manifestwork::ManifestWork;
 use crate::manifestworkreplicaset::ManifestWorkReplicaSet;
 use crate::placement::{Placement, PlacementDecision};
+use crate::placementbinding::{self, PlacementBinding};
+use crate::policy::{self, Policy};
+use crate::policyautomation::PolicyAutomation;
+use crate::policyset::PolicySet;
 
 /// Every kind, sorted by name.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
@@ -24,24 +31,80 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
 /// The kinds a hub serves, sorted by name.
 pub fn hub_definitions() -> Vec<CustomResourceDefinition> {
     sorted(vec![
+        definition::<AnsibleJob>(),
         definition::<ManagedCluster>(),
         definition::<ManagedClusterSet>(),
         definition::<ManagedClusterSetBinding>(),
         definition::<ManifestWork>(),
         definition::<ManifestWorkReplicaSet>(),
         definition::<Placement>(),
+        placement_binding(),
         definition::<PlacementDecision>(),
+        policy(),
+        definition::<PolicyAutomation>(),
+        definition::<PolicySet>(),
     ])
 }
 
 /// The kinds a managed cluster serves, sorted by name.
 pub fn cluster_definitions() -> Vec<CustomResourceDefinition> {
-    vec![definition::<AppliedManifestWork>(), definition::<ClusterClaim>()]
+    vec![
+        definition::<AppliedManifestWork>(),
+        definition::<ClusterClaim>(),
+        configuration_policy(),
+        policy(),
+    ]
 }
 
 fn sorted(mut all: Vec<CustomResourceDefinition>) -> Vec<CustomResourceDefinition> {
     all.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
+    // Policies are served on both sides.
+    all.dedup_by(|one, other| one.metadata.name == other.metadata.name);
     all
+}
+
+fn configuration_policy() -> CustomResourceDefinition {
+    let mut definition = definition::<ConfigurationPolicy>();
+    one_of(&mut definition, &["spec"], configurationpolicy::spec_alternatives());
+    definition
+}
+
+fn policy() -> CustomResourceDefinition {
+    let mut definition = definition::<Policy>();
+    for path in
+        [&["spec", "dependencies"][..], &["spec", "policy-templates", "extraDependencies"][..]]
+    {
+        one_of(&mut definition, path, policy::dependency_alternatives());
+    }
+    definition
+}
+
+fn placement_binding() -> CustomResourceDefinition {
+    let mut definition = definition::<PlacementBinding>();
+    one_of(&mut definition, &["placementRef"], placementbinding::reference_alternatives());
+    definition
+}
+
+/// Says that a field, or each item of a list, is one of several. The derived schema cannot: its
+/// alternatives may not speak of fields that are there anyway.
+fn one_of(definition: &mut CustomResourceDefinition, path: &[&str], alternatives: Value) {
+    for version in &mut definition.spec.versions {
+        let root = version.schema.as_mut().and_then(|all| all.open_api_v3_schema.as_mut());
+        let found = path.iter().try_fold(root, |here, step| {
+            let below = here?.properties.as_mut()?.get_mut(*step)?;
+            Some(if below.items.is_some() { items(below) } else { Some(below) })
+        });
+        if let Some(Some(found)) = found {
+            found.one_of = serde_json::from_value(alternatives.clone()).ok();
+        }
+    }
+}
+
+fn items(list: &mut JSONSchemaProps) -> Option<&mut JSONSchemaProps> {
+    match &mut list.items {
+        Some(JSONSchemaPropsOrArray::Schema(items)) => Some(items),
+        _ => None,
+    }
 }
 
 fn definition<K: CustomResourceExt>() -> CustomResourceDefinition {

@@ -4,8 +4,10 @@
 //! ([`definitions`]), so what a server accepts and what the code understands cannot drift apart.
 
 pub mod admission;
+pub mod ansiblejob;
 pub mod appliedmanifestwork;
 pub mod clusterclaim;
+pub mod configurationpolicy;
 mod definition;
 pub mod managedcluster;
 pub mod managedclusterset;
@@ -13,6 +15,10 @@ pub mod managedclustersetbinding;
 pub mod manifestwork;
 pub mod manifestworkreplicaset;
 pub mod placement;
+pub mod placementbinding;
+pub mod policy;
+pub mod policyautomation;
+pub mod policyset;
 pub mod rollout;
 mod schema;
 

@@ -14,6 +14,7 @@ pub mod condition;
 pub mod id;
 pub mod lease;
 pub mod name;
+pub mod policy;
 pub mod registration;
 pub mod replicaset;
 pub mod rollout;

@@ -1,9 +1,12 @@
-//! How Go and client-go write things that users of Kubernetes see: JSONPath, quoting, `%v`,
-//! and what becomes of the fields of built-in objects.
+//! How Go and client-go write things that users of Kubernetes see: JSONPath, quoting, `%v`, YAML,
+//! patterns of names, differences of texts, and what becomes of the fields of built-in objects.
 //!
 //! Pure text in, pure text out. The API server and the planners both need it, and neither may
 //! depend on the other.
 
+pub mod difflib;
+pub mod filepath;
 pub mod gotypes;
 pub mod jsonpath;
 pub mod quote;
+pub mod yaml;

@@ -36,6 +36,12 @@ const CLUSTER: &str = "managedclusters.cluster.open-cluster-management.io";
 const CLUSTER_SET: &str = "managedclustersets.cluster.open-cluster-management.io";
 const BINDING: &str = "managedclustersetbindings.cluster.open-cluster-management.io";
 const CLAIM: &str = "clusterclaims.cluster.open-cluster-management.io";
+const JOB: &str = "ansiblejobs.tower.ansible.com";
+const CONFIGURATION: &str = "configurationpolicies.policy.open-cluster-management.io";
+const POLICY: &str = "policies.policy.open-cluster-management.io";
+const POLICY_BINDING: &str = "placementbindings.policy.open-cluster-management.io";
+const POLICY_SET: &str = "policysets.policy.open-cluster-management.io";
+const AUTOMATION: &str = "policyautomations.policy.open-cluster-management.io";
 
 #[test]
 fn they_are_sorted_and_have_a_status_of_their_own() {
@@ -43,7 +49,23 @@ fn they_are_sorted_and_have_a_status_of_their_own() {
     let names: Vec<_> = all.iter().filter_map(|one| one.metadata.name.as_deref()).collect();
     assert_eq!(
         names,
-        [RECORD, CLAIM, CLUSTER, BINDING, CLUSTER_SET, SET, WORK, DECISION, PLACEMENT]
+        [
+            JOB,
+            RECORD,
+            CLAIM,
+            CONFIGURATION,
+            CLUSTER,
+            BINDING,
+            CLUSTER_SET,
+            SET,
+            WORK,
+            POLICY_BINDING,
+            DECISION,
+            PLACEMENT,
+            POLICY,
+            AUTOMATION,
+            POLICY_SET
+        ]
     );
     for definition in &all {
         let version = &definition.spec.versions[0];
@@ -58,7 +80,8 @@ fn they_are_sorted_and_have_a_status_of_their_own() {
     for everywhere in [RECORD, CLAIM, CLUSTER, CLUSTER_SET] {
         assert_eq!(scope(everywhere), "Cluster");
     }
-    for namespaced in [WORK, SET, PLACEMENT, DECISION, BINDING] {
+    let policies = [CONFIGURATION, POLICY, POLICY_BINDING, POLICY_SET, AUTOMATION, JOB];
+    for namespaced in [WORK, SET, PLACEMENT, DECISION, BINDING].into_iter().chain(policies) {
         assert_eq!(scope(namespaced), "Namespaced");
     }
     let short = |name| found(name).spec.names.short_names.unwrap_or_default();
@@ -66,6 +89,10 @@ fn they_are_sorted_and_have_a_status_of_their_own() {
     assert_eq!(short(CLUSTER), ["mcl", "mcls"]);
     assert_eq!(short(CLUSTER_SET), ["mclset", "mclsets"]);
     assert_eq!(short(BINDING), ["mclsetbinding", "mclsetbindings"]);
+    assert_eq!(short(POLICY), ["plc"]);
+    assert_eq!(short(POLICY_BINDING), ["pb"]);
+    assert_eq!(short(POLICY_SET), ["plcset"]);
+    assert_eq!(short(AUTOMATION), ["plca"]);
     assert_eq!(found(WORK).spec.names.short_names, None);
     assert_eq!(ManifestWork::crd_name(), WORK);
 }
@@ -81,6 +108,8 @@ fn columns_are_those_of_ocm() {
     let shown = ["Hub Accepted", "Managed Cluster URLs", "Joined", "Available", "Strategy", "Age"];
     assert_eq!(columns(CLUSTER), shown);
     assert_eq!(columns(CLUSTER_SET), ["Empty", "Age"]);
+    assert_eq!(columns(POLICY), ["Remediation action", "Compliance state", "Age"]);
+    assert_eq!(columns(CONFIGURATION), ["Compliance state"]);
     assert!(columns(WORK).is_empty() && columns(RECORD).is_empty());
 }
 
@@ -363,4 +392,176 @@ fn a_value_of_a_later_version_does_not_hide_the_work() {
     });
     let read: ManifestWork = serde_json::from_value(work).unwrap();
     assert!(read.spec.delete_option.unwrap().parse().is_err());
+}
+
+#[test]
+fn policies_have_the_schema_of_ocm() {
+    let text = |values: Value| json!({ "type": "string", "enum": values });
+    let actions = json!(["Inform", "inform", "Enforce", "enforce"]);
+    let beside = json!({ "enum": ["CertificatePolicy", "ConfigurationPolicy"] });
+    let dependency = json!({
+        "type": "object",
+        "required": ["apiVersion", "compliance", "kind", "name"],
+        "oneOf": [
+            { "properties": { "kind": beside, "namespace": { "maxLength": 0 } } },
+            { "not": { "properties": { "kind": beside } } },
+        ],
+    });
+    let anything = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    let pair = |group: &str, kind: &str| json!({ "properties": { "apiGroup": { "enum": [group] }, "kind": { "enum": [kind] } } });
+    let cases = [
+        (
+            CONFIGURATION,
+            "spec",
+            json!({
+                "type": "object",
+                "required": ["remediationAction"],
+                "oneOf": [{ "required": ["object-templates"] }, { "required": ["object-templates-raw"] }],
+            }),
+        ),
+        (
+            CONFIGURATION,
+            "spec.remediationAction",
+            json!({ "type": "string", "default": "inform", "enum": actions }),
+        ),
+        (
+            CONFIGURATION,
+            "spec.pruneObjectBehavior",
+            json!({ "type": "string", "default": "None", "enum": ["DeleteAll", "DeleteIfCreated", "None"] }),
+        ),
+        (
+            CONFIGURATION,
+            "spec.object-templates.[]",
+            json!({ "type": "object", "required": ["complianceType", "objectDefinition"] }),
+        ),
+        (CONFIGURATION, "spec.object-templates.[].objectDefinition", anything.clone()),
+        (
+            CONFIGURATION,
+            "spec.object-templates.[].recreateOption",
+            json!({ "type": "string", "default": "None", "enum": ["None", "IfRequired", "Always"] }),
+        ),
+        (
+            CONFIGURATION,
+            "spec.object-templates.[].recordDiff",
+            text(json!(["Log", "InStatus", "None"])),
+        ),
+        (
+            CONFIGURATION,
+            "spec.namespaceSelector.include.[]",
+            json!({ "type": "string", "minLength": 1 }),
+        ),
+        (CONFIGURATION, "status.compliancyDetails.[].Validity", json!({ "type": "object" })),
+        (
+            CONFIGURATION,
+            "status.compliancyDetails.[].conditions.[]",
+            json!({ "type": "object", "required": ["type"] }),
+        ),
+        (
+            CONFIGURATION,
+            "status.relatedObjects.[].properties.createdByPolicy",
+            json!({ "type": "boolean" }),
+        ),
+        (POLICY, "spec", json!({ "type": "object", "required": ["disabled", "policy-templates"] })),
+        (POLICY, "spec.remediationAction", text(actions.clone())),
+        (POLICY, "spec.dependencies.[]", dependency.clone()),
+        (POLICY, "spec.policy-templates.[].extraDependencies.[]", dependency),
+        (POLICY, "spec.policy-templates.[].objectDefinition", anything.clone()),
+        (
+            POLICY_BINDING,
+            "placementRef",
+            json!({
+                "type": "object",
+                "required": ["apiGroup", "kind", "name"],
+                "oneOf": [
+                    pair("cluster.open-cluster-management.io", "Placement"),
+                    pair("apps.open-cluster-management.io", "PlacementRule"),
+                ],
+            }),
+        ),
+        (POLICY_BINDING, "subjects", json!({ "type": "array", "minItems": 1 })),
+        (POLICY_BINDING, "subFilter", text(json!(["restricted"]))),
+        (POLICY_BINDING, "bindingOverrides.remediationAction", text(json!(["Enforce", "enforce"]))),
+        (POLICY_SET, "spec", json!({ "type": "object", "required": ["policies"] })),
+        (
+            AUTOMATION,
+            "spec",
+            json!({ "type": "object", "required": ["automationDef", "mode", "policyRef"] }),
+        ),
+        (AUTOMATION, "spec.mode", text(json!(["once", "everyEvent", "disabled"]))),
+        (
+            AUTOMATION,
+            "spec.eventHook",
+            json!({ "type": "string", "default": "noncompliant", "enum": ["noncompliant"] }),
+        ),
+        (AUTOMATION, "spec.automationDef.extra_vars", anything),
+        (
+            AUTOMATION,
+            "spec.automationDef.policyViolationsLimit",
+            json!({ "type": "integer", "minimum": 0.0, "maximum": 65535.0 }),
+        ),
+    ];
+    for (name, path, expected) in cases {
+        assert_eq!(part(name, path), expected, "{name} {path}");
+    }
+    let labels = found(CONFIGURATION).metadata.labels.unwrap_or_default();
+    assert_eq!(
+        labels.get("policy.open-cluster-management.io/policy-type").map(String::as_str),
+        Some("template")
+    );
+}
+
+#[test]
+fn policies_read_and_written_are_the_same() {
+    let policy = json!({
+        "apiVersion": "policy.open-cluster-management.io/v1",
+        "kind": "ConfigurationPolicy",
+        "metadata": { "name": "p", "namespace": "cluster1" },
+        "spec": {
+            "remediationAction": "Enforce",
+            "pruneObjectBehavior": "DeleteIfCreated",
+            "namespaceSelector": { "include": ["default"], "matchLabels": {} },
+            "evaluationInterval": { "compliant": "never" },
+            "object-templates": [{
+                "complianceType": "MustHave",
+                "objectDefinition": { "kind": "Pod", "apiVersion": "v1" },
+                "recreateOption": "None",
+            }],
+        },
+        "status": {
+            "compliant": "Compliant",
+            "compliancyDetails": [{
+                "Compliant": "Compliant",
+                "Validity": {},
+                "conditions": [{
+                    "type": "notification",
+                    "status": "True",
+                    "lastTransitionTime": "2022-06-09T19:27:13Z",
+                    "reason": "K8s `must have` object already exists",
+                    "message": "pods [demo] found as specified in namespace default",
+                }],
+            }],
+            "lastEvaluated": "2022-06-09T19:27:53Z",
+            "lastEvaluatedGeneration": 1,
+            "relatedObjects": [{
+                "object": { "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "demo", "namespace": "default" } },
+                "compliant": "Compliant",
+                "reason": "Resource found as expected",
+                "properties": { "createdByPolicy": true, "uid": "u" },
+            }],
+            "history": [{ "lastTimestamp": "2022-06-09T19:27:13.000000Z", "message": "Compliant; x" }],
+        },
+    });
+    let read: ConfigurationPolicy = serde_json::from_value(policy.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), policy);
+    assert!(!read.spec.namespace_selector.is_empty());
+    let binding = json!({
+        "apiVersion": "policy.open-cluster-management.io/v1",
+        "kind": "PlacementBinding",
+        "metadata": { "name": "b" },
+        "placementRef": { "apiGroup": "cluster.open-cluster-management.io", "kind": "Placement", "name": "p" },
+        "subjects": [{ "apiGroup": "policy.open-cluster-management.io", "kind": "Policy", "name": "p" }],
+        "bindingOverrides": { "remediationAction": "enforce" },
+    });
+    let read: PlacementBinding = serde_json::from_value(binding.clone()).unwrap();
+    assert_eq!(serde_json::to_value(&read).unwrap(), binding);
 }
