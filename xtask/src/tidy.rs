@@ -19,6 +19,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ),
     ("cleat-apiserver", &["cleat-world", "cleat-api", "cleat-core", "kube", "k8s-openapi"]),
     ("cleat-dialect", &["cleat-apiserver", "cleat-core", "kube", "tokio"]),
+    ("cleat-template", &["cleat-apiserver", "cleat-core", "kube", "k8s-openapi", "tokio"]),
     ("cleat-api", &["cleat-core", "cleat-apiserver", "kube", "kube-client", "tokio"]),
     (
         "cleat-core",

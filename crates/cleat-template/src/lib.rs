@@ -1,0 +1,32 @@
+//! Go's `text/template` with Sprig's functions and the lookups that policies use, as one pure
+//! function: text, data, the present and the answers to lookups in; text or a message out.
+//!
+//! Messages, printing, comparison and truth are Go's, because users match on them and policies
+//! depend on them. There is no clock, no network, no randomness and no environment here, and a
+//! template cannot run forever, grow without bound or crash the process.
+//!
+//! The engine is compared with Go's own on the cases in `oracle/`; see the README there.
+
+mod builtin;
+mod context;
+mod exec;
+mod lex;
+mod library;
+mod limits;
+mod literal;
+mod lookup;
+mod methods;
+mod node;
+mod parse;
+mod print;
+mod render;
+mod sprig;
+mod time;
+mod value;
+mod version;
+
+pub use context::Context;
+pub use exec::MissingKey;
+pub use limits::Limits;
+pub use lookup::{LookupError, Lookups, NoLookups, Query, Scope};
+pub use render::{Delimiters, RenderError, RenderOptions, render, render_context};
