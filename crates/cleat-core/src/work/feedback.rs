@@ -13,43 +13,16 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use cleat_dialect::jsonpath::{JsonPath, Missing};
+use cleat_api::manifestwork::{
+    FeedbackRule, FeedbackRuleType, FeedbackValue, FieldValue, FieldValueType, JsonPath,
+};
+use cleat_dialect::jsonpath::{JsonPath as Path, Missing};
 use serde_json::Value;
 
 /// All values of one object together: what is beyond would make a work too large to store.
 const MOST_BYTES: usize = 256 * 1024;
 /// The text about rules that could not be followed is cut here.
 const LONGEST_FAILURE: usize = 1024;
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FeedbackRule {
-    WellKnownStatus,
-    JsonPaths(Vec<FeedbackPath>),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FeedbackPath {
-    pub name: String,
-    /// Without braces: `.status.phase`.
-    pub path: String,
-    /// The version the object must be of, if that matters.
-    pub version: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FeedbackValue {
-    pub name: String,
-    pub value: FieldValue,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FieldValue {
-    Integer(i64),
-    String(String),
-    Boolean(bool),
-    /// A structure, as JSON text.
-    JsonRaw(String),
-}
 
 /// The values that `rules` select from `object`, each name once, and what could not be selected.
 ///
@@ -116,8 +89,8 @@ impl Selection<'_> {
     fn follow(&mut self, rule: &FeedbackRule) {
         let object = self.object;
         let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
-        match rule {
-            FeedbackRule::WellKnownStatus => {
+        match rule.type_ {
+            FeedbackRuleType::WellKnownStatus => {
                 let (api_version, kind) = (text("apiVersion"), text("kind"));
                 let known = well_known(api_version, kind);
                 if known.is_empty() {
@@ -129,19 +102,21 @@ impl Selection<'_> {
                     self.add(name, path);
                 }
             }
-            FeedbackRule::JsonPaths(paths) => {
+            FeedbackRuleType::JsonPaths => {
                 let version = text("apiVersion");
                 let version = version.rsplit('/').next().unwrap_or_default();
-                for FeedbackPath { name, path, version: wanted } in paths {
-                    match wanted.as_deref() {
-                        Some(wanted) if !wanted.is_empty() && wanted != version => {
-                            self.failures.push(format!(
-                                "{name}: is for version {wanted}, and the object is {version}"
-                            ));
-                        }
-                        _ => self.add(name, path),
+                for JsonPath { name, path, version: wanted } in &rule.json_paths {
+                    if wanted.is_empty() || wanted == version {
+                        self.add(name, path);
+                    } else {
+                        self.failures.push(format!(
+                            "{name}: is for version {wanted}, and the object is {version}"
+                        ));
                     }
                 }
+            }
+            FeedbackRuleType::Unknown => {
+                self.failures.push("a rule has a type that this agent does not know".into());
             }
         }
     }
@@ -155,7 +130,7 @@ impl Selection<'_> {
         match select(self.object, path, self.raw) {
             Ok(None) => {}
             Ok(Some(value)) => {
-                let length = name.len() + value.length();
+                let length = name.len() + length(&value);
                 if self.bytes + length > MOST_BYTES {
                     self.failures
                         .push(format!("{name}: the values together exceed {MOST_BYTES} bytes"));
@@ -163,27 +138,39 @@ impl Selection<'_> {
                 }
                 self.bytes += length;
                 self.names.insert(name.to_string());
-                self.values.push(FeedbackValue { name: name.to_string(), value });
+                self.values.push(FeedbackValue { name: name.to_string(), field_value: value });
             }
             Err(failure) => self.failures.push(format!("{name}: {failure}")),
         }
     }
 }
 
-impl FieldValue {
-    fn length(&self) -> usize {
-        match self {
-            Self::Integer(_) | Self::Boolean(_) => 8,
-            Self::String(text) | Self::JsonRaw(text) => text.len(),
-        }
-    }
+fn length(value: &FieldValue) -> usize {
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    8 + text(&value.string) + text(&value.json_raw)
+}
+
+fn integer(value: i64) -> FieldValue {
+    FieldValue { type_: FieldValueType::Integer, integer: Some(value), ..Default::default() }
+}
+
+fn boolean(value: bool) -> FieldValue {
+    FieldValue { type_: FieldValueType::Boolean, boolean: Some(value), ..Default::default() }
+}
+
+fn string(value: String) -> FieldValue {
+    FieldValue { type_: FieldValueType::String, string: Some(value), ..Default::default() }
+}
+
+fn json_raw(value: String) -> FieldValue {
+    FieldValue { type_: FieldValueType::JsonRaw, json_raw: Some(value), ..Default::default() }
 }
 
 fn select(object: &Value, path: &str, raw: Option<usize>) -> Result<Option<FieldValue>, String> {
     if !path.starts_with('.') {
         return Err(format!("the path {path} must begin with a dot"));
     }
-    let parsed = JsonPath::parse_expression(path)
+    let parsed = Path::parse_expression(path)
         .map_err(|error| format!("the path {path} cannot be read: {error}"))?;
     let found = parsed
         .find(object, Missing::Allowed)
@@ -198,10 +185,10 @@ fn select(object: &Value, path: &str, raw: Option<usize>) -> Result<Option<Field
     };
     match &*value {
         Value::Null => Ok(None),
-        Value::Bool(flag) => Ok(Some(FieldValue::Boolean(*flag))),
-        Value::String(text) => Ok(Some(FieldValue::String(text.clone()))),
+        Value::Bool(flag) => Ok(Some(boolean(*flag))),
+        Value::String(text) => Ok(Some(string(text.clone()))),
         Value::Number(number) => match number.as_i64() {
-            Some(whole) => Ok(Some(FieldValue::Integer(whole))),
+            Some(whole) => Ok(Some(integer(whole))),
             None => Err(format!("{number} is not a whole number of 64 bits")),
         },
         Value::Array(_) | Value::Object(_) => {
@@ -215,7 +202,7 @@ fn select(object: &Value, path: &str, raw: Option<usize>) -> Result<Option<Field
                     text.len()
                 ));
             }
-            Ok(Some(FieldValue::JsonRaw(text)))
+            Ok(Some(json_raw(text)))
         }
     }
 }

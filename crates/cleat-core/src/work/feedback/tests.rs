@@ -2,25 +2,24 @@ use super::*;
 use serde_json::json;
 use std::vec;
 
-fn path(name: &str, path: &str) -> FeedbackPath {
-    FeedbackPath { name: name.into(), path: path.into(), version: None }
+fn path(name: &str, path: &str) -> JsonPath {
+    JsonPath { name: name.into(), path: path.into(), version: String::new() }
+}
+
+fn of_paths(json_paths: Vec<JsonPath>) -> FeedbackRule {
+    FeedbackRule { type_: FeedbackRuleType::JsonPaths, json_paths }
 }
 
 fn paths(paths: &[(&str, &str)]) -> Vec<FeedbackRule> {
-    let paths = paths.iter().map(|(name, text)| path(name, text)).collect();
-    vec![FeedbackRule::JsonPaths(paths)]
+    vec![of_paths(paths.iter().map(|(name, text)| path(name, text)).collect())]
 }
 
-fn integer(name: &str, value: i64) -> FeedbackValue {
-    FeedbackValue { name: name.into(), value: FieldValue::Integer(value) }
+fn well_known_status() -> FeedbackRule {
+    FeedbackRule { type_: FeedbackRuleType::WellKnownStatus, json_paths: vec![] }
 }
 
-fn string(name: &str, value: &str) -> FeedbackValue {
-    FeedbackValue { name: name.into(), value: FieldValue::String(value.into()) }
-}
-
-fn raw(name: &str, value: &str) -> FeedbackValue {
-    FeedbackValue { name: name.into(), value: FieldValue::JsonRaw(value.into()) }
+fn value(name: &str, field_value: FieldValue) -> FeedbackValue {
+    FeedbackValue { name: name.into(), field_value }
 }
 
 #[test]
@@ -41,19 +40,19 @@ fn well_known_values() {
         "numberReady": 0, "desiredNumberScheduled": 1, "numberAvailable": 0,
     }});
     for (object, expected) in [
-        (deployment, vec![integer("ReadyReplicas", 2), integer("Replicas", 3)]),
-        (job, vec![string("JobComplete", "True"), integer("JobSucceeded", 1)]),
-        (pod, vec![string("PodPhase", "Running")]),
+        (deployment, vec![value("ReadyReplicas", integer(2)), value("Replicas", integer(3))]),
+        (job, vec![value("JobComplete", string("True".into())), value("JobSucceeded", integer(1))]),
+        (pod, vec![value("PodPhase", string("Running".into()))]),
         (
             set,
             vec![
-                integer("NumberReady", 0),
-                integer("DesiredNumberScheduled", 1),
-                integer("NumberAvailable", 0),
+                value("NumberReady", integer(0)),
+                value("DesiredNumberScheduled", integer(1)),
+                value("NumberAvailable", integer(0)),
             ],
         ),
     ] {
-        let answer = values(&object, &[FeedbackRule::WellKnownStatus], false, 1024);
+        let answer = values(&object, &[well_known_status()], false, 1024);
         assert_eq!(answer, (expected, Ok(())), "{object}");
     }
 }
@@ -62,7 +61,7 @@ fn well_known_values() {
 fn nothing_is_well_known_of_other_kinds() {
     for (api_version, kind) in [("v1", "ConfigMap"), ("apps/v1beta1", "Deployment")] {
         let object = json!({ "apiVersion": api_version, "kind": kind });
-        let (found, told) = values(&object, &[FeedbackRule::WellKnownStatus], false, 1024);
+        let (found, told) = values(&object, &[well_known_status()], false, 1024);
         assert!(found.is_empty());
         let expected = format!("no status is well known of {kind} in {api_version}: use JSONPaths");
         assert_eq!(told, Err(expected));
@@ -77,15 +76,15 @@ fn paths_select_scalars() {
                     "big": u64::MAX, "map": { "a": 1 }, "list": [5, 6] },
     });
     for (text, raw_json, expected) in [
-        (".status.n", false, Ok(Some(FieldValue::Integer(-3)))),
-        (".status.yes", false, Ok(Some(FieldValue::Boolean(true)))),
-        (".status.text", false, Ok(Some(FieldValue::String("x".into())))),
+        (".status.n", false, Ok(Some(integer(-3)))),
+        (".status.yes", false, Ok(Some(boolean(true)))),
+        (".status.text", false, Ok(Some(string("x".into())))),
         (".status.null", false, Ok(None)),
         (".status.gone.deeper", false, Ok(None)),
-        (".status.list[*]", false, Ok(Some(FieldValue::Integer(5)))),
-        (".status.list[*]", true, Ok(Some(FieldValue::JsonRaw("[5,6]".into())))),
-        (".status.list[1]", true, Ok(Some(FieldValue::Integer(6)))),
-        (".status.map", true, Ok(Some(FieldValue::JsonRaw(r#"{"a":1}"#.into())))),
+        (".status.list[*]", false, Ok(Some(integer(5)))),
+        (".status.list[*]", true, Ok(Some(json_raw("[5,6]".into())))),
+        (".status.list[1]", true, Ok(Some(integer(6)))),
+        (".status.map", true, Ok(Some(json_raw(r#"{"a":1}"#.into())))),
         (
             ".status.map",
             false,
@@ -102,7 +101,7 @@ fn paths_select_scalars() {
         ),
     ] {
         let (found, told) = values(&object, &paths(&[("v", text)]), raw_json, 1024);
-        let found = found.into_iter().next().map(|one| one.value);
+        let found = found.into_iter().next().map(|one| one.field_value);
         assert_eq!(told.map(|()| found), expected.map_err(String::from), "{text}");
     }
 }
@@ -110,12 +109,15 @@ fn paths_select_scalars() {
 #[test]
 fn one_bad_rule_does_not_stop_the_others() {
     let object = json!({ "apiVersion": "v1", "kind": "Pod", "status": { "phase": "Running" } });
-    let mut rules = vec![FeedbackRule::WellKnownStatus];
-    let other = FeedbackPath { version: Some("v2".into()), ..path("other", ".status.phase") };
-    let same = FeedbackPath { version: Some("v1".into()), ..path("same", ".status.phase") };
-    rules.push(FeedbackRule::JsonPaths(vec![other, path("PodPhase", ".kind"), same]));
+    let mut rules = vec![well_known_status()];
+    let other = JsonPath { version: "v2".into(), ..path("other", ".status.phase") };
+    let same = JsonPath { version: "v1".into(), ..path("same", ".status.phase") };
+    rules.push(of_paths(vec![other, path("PodPhase", ".kind"), same]));
     let (found, told) = values(&object, &rules, false, 1024);
-    assert_eq!(found, [string("PodPhase", "Running"), string("same", "Running")]);
+    assert_eq!(
+        found,
+        [value("PodPhase", string("Running".into())), value("same", string("Running".into()))]
+    );
     let expected =
         "other: is for version v2, and the object is v1; PodPhase: the name is used twice";
     assert_eq!(told, Err(expected.to_string()));
@@ -128,7 +130,7 @@ fn sizes_are_bounded() {
     assert_eq!(found, []);
     assert!(told.unwrap_err().contains("1201 bytes of JSON, at most 1024"));
     let (found, _) = values(&object, &paths(&[("v", ".list")]), true, 2000);
-    assert_eq!(found, [raw("v", &object["list"].to_string())]);
+    assert_eq!(found, [value("v", json_raw(object["list"].to_string()))]);
     let (found, told) = values(&object, &paths(&[("a", ".text"), ("b", ".text")]), true, 1024);
     assert_eq!(found.len(), 1);
     assert_eq!(told.unwrap_err(), "b: the values together exceed 262144 bytes");
