@@ -1,8 +1,9 @@
 //! Makes an API server ready to be a hub or a managed cluster: our kinds, and who judges them.
 //!
-//! Everything is applied, so that doing it again changes nothing and doing it with a later version
-//! brings what is there up to date. Nothing is ever removed here.
+//! Doing it again changes nothing, and doing it with a later version brings what is there up to
+//! date. Nothing is ever removed here.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use futures::future::try_join_all;
@@ -36,6 +37,12 @@ pub enum Error {
         #[source]
         source: Box<kube::Error>,
     },
+    #[error("failed to read the definition {name}")]
+    Read {
+        name: String,
+        #[source]
+        source: Box<kube::Error>,
+    },
     #[error("failed to follow the definition {name}")]
     Follow {
         name: String,
@@ -54,12 +61,17 @@ pub enum Error {
 
 /// Gives a hub the kinds it serves. Returns when requests for them are answered.
 pub async fn prepare_hub(hub_client: &Client) -> Result<(), Error> {
-    define(hub_client, cleat_api::hub_definitions()).await
+    static KINDS: LazyLock<Vec<CustomResourceDefinition>> =
+        LazyLock::new(cleat_api::hub_definitions);
+    define(hub_client, &KINDS).await
 }
 
 /// Gives a managed cluster the kinds it serves. Returns when requests for them are answered.
 pub async fn prepare_cluster(cluster_client: &Client) -> Result<(), Error> {
-    define(cluster_client, cleat_api::cluster_definitions()).await
+    // A process may run thousands of clusters; the schemas are made once for all.
+    static KINDS: LazyLock<Vec<CustomResourceDefinition>> =
+        LazyLock::new(cleat_api::cluster_definitions);
+    define(cluster_client, &KINDS).await
 }
 
 /// Lets a hub ask a webhook, or several, as `configuration` says.
@@ -73,7 +85,7 @@ pub async fn install_webhooks(
     Ok(())
 }
 
-async fn define(client: &Client, all: Vec<CustomResourceDefinition>) -> Result<(), Error> {
+async fn define(client: &Client, all: &[CustomResourceDefinition]) -> Result<(), Error> {
     try_join_all(all.iter().map(|definition| define_one(client, definition))).await?;
     Ok(())
 }
@@ -81,7 +93,14 @@ async fn define(client: &Client, all: Vec<CustomResourceDefinition>) -> Result<(
 async fn define_one(client: &Client, definition: &CustomResourceDefinition) -> Result<(), Error> {
     let name = definition.metadata.name.clone().unwrap_or_default();
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let applied = apply(&definitions, &name, definition).await?;
+    let found = definitions.get_opt(&name).await;
+    let found = found
+        .map_err(|source| Error::Read { name: name.clone(), source: Box::new(source) })?
+        .filter(|found| is_current(found, definition));
+    let applied = match found {
+        Some(found) => found,
+        None => apply(&definitions, &name, definition).await?,
+    };
     let established = conditions::is_crd_established();
     let late = |_| Error::NotServed { name: name.clone() };
     if !established.matches_object(Some(&applied)) {
@@ -92,6 +111,19 @@ async fn define_one(client: &Client, definition: &CustomResourceDefinition) -> R
             .map_err(|source| Error::Follow { name: name.clone(), source: Box::new(source) })?;
     }
     timeout(PATIENCE, served(client, definition, &name)).await.map_err(late)?
+}
+
+/// Whether what is served is what we would have served. Comparing is cheaper than applying, for a
+/// server that starts with a thousand clusters.
+///
+/// The versions are compared whole: a default or a field that somebody else added changes what
+/// users' objects mean.
+fn is_current(found: &CustomResourceDefinition, wanted: &CustomResourceDefinition) -> bool {
+    let (found, wanted) = (&found.spec, &wanted.spec);
+    found.versions == wanted.versions
+        && found.scope == wanted.scope
+        && found.names.kind == wanted.names.kind
+        && found.names.short_names == wanted.names.short_names
 }
 
 /// A kube-apiserver says that a definition is established a moment before it answers for it.
@@ -135,5 +167,27 @@ where
                 return Err(Error::Apply { what: name.to_owned(), source: Box::new(source) });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// OCM's definition fills in a policy, and orphaning rules without one would be ignored.
+    #[test]
+    fn a_definition_with_a_default_of_somebody_else_is_not_current() {
+        let all = cleat_api::hub_definitions();
+        for wanted in &all {
+            assert!(is_current(wanted, wanted));
+        }
+        let wanted = all.iter().find(|one| one.spec.names.kind == "ManifestWork").unwrap();
+        let mut other: Value = serde_json::to_value(wanted).unwrap();
+        let schema = "/spec/versions/0/schema/openAPIV3Schema";
+        let field = "/properties/spec/properties/deleteOption/properties/propagationPolicy";
+        other.pointer_mut(&format!("{schema}{field}")).unwrap()["default"] = json!("Foreground");
+        let other = serde_json::from_value(other).unwrap();
+        assert!(!is_current(&other, wanted));
     }
 }

@@ -1,6 +1,8 @@
 //! The one binary. This file only chooses the verb; each verb has a file of its own.
 
+mod interrupt;
 mod up;
+mod webhook;
 
 use std::process::ExitCode;
 
@@ -19,6 +21,8 @@ struct Cli {
 enum Verb {
     /// Run a hub and clusters on this machine, in one process.
     Up(up::Args),
+    /// Judge works for a hub: what it must not take is refused before it is stored.
+    Webhook(webhook::Args),
 }
 
 fn main() -> ExitCode {
@@ -27,6 +31,7 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let done = match cli.verb {
         Verb::Up(args) => up::run(args),
+        Verb::Webhook(args) => webhook::run(args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

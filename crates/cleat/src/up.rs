@@ -3,6 +3,7 @@
 mod identity;
 mod kubeconfig;
 mod ports;
+mod role;
 
 use std::io::Write as _;
 use std::net::IpAddr;
@@ -10,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
-use cleat_apiserver::admission::Admission;
 use cleat_apiserver::authn::{Authenticator, ServiceAccountTokens};
 use cleat_apiserver::tls::{self, ServeOptions, ServerCertificate, ServerTls};
 use cleat_apiserver::{Config, Server};
@@ -21,6 +21,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use self::identity::Identity;
+use self::role::Role;
+use crate::interrupt::interrupted;
 
 /// The most clusters one process is asked to run.
 const MOST_CLUSTERS: u16 = 2000;
@@ -44,6 +46,9 @@ pub(crate) struct Args {
     #[arg(long)]
     no_pretend: bool,
 }
+
+/// The name of the server that is the hub.
+const HUB: &str = "hub";
 
 /// Who signs service account tokens; whose they are is up to the key.
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
@@ -69,7 +74,7 @@ async fn up(args: Args) -> Result<()> {
     let disk = Disk::open(args.dir.join("cleat.redb")).with_context(|| {
         format!("open the store in {} (is another cleat running there?)", args.dir.display())
     })?;
-    let names = std::iter::once("hub".to_owned())
+    let names = std::iter::once(HUB.to_owned())
         .chain((1..=args.clusters).map(|number| format!("cluster{number}")));
     let names: Vec<String> = names.collect();
     let listeners = ports::listen(&args.dir, args.listen, args.port, &names).await?;
@@ -117,15 +122,17 @@ async fn start(disk: &Disk, args: &Args, name: String, listener: TcpListener) ->
     let address = format!("https://{}", listener.local_addr()?);
     // Not the address: that may change with the ports of this machine, and tokens must not.
     let tokens = ServiceAccountTokens::new(identity.signing_key()?, ISSUER);
+    let role = if name == HUB { Role::hub() } else { Role::Cluster };
     let server = Server::start(Config {
         store,
         authenticator: Authenticator::new().with_service_accounts(tokens),
         authority: Some(Arc::clone(&identity.authority)),
         pretend_workloads: !args.no_pretend,
-        admission: Admission::default(),
+        admission: role.admission(),
     })
     .await
     .with_context(|| format!("start {name}"))?;
+    role.take(&server).await.with_context(|| format!("prepare {name}"))?;
     Ok(Member { name, identity, server, listener, address })
 }
 
@@ -166,16 +173,5 @@ fn print_table(
     }
     writeln!(out, "\nready in {} ms; Ctrl-C stops", took.as_millis())?;
     out.flush()?;
-    Ok(())
-}
-
-/// Resolves on Ctrl-C or SIGTERM.
-async fn interrupted() -> Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        interrupt = tokio::signal::ctrl_c() => interrupt?,
-        _ = terminate.recv() => {}
-    }
     Ok(())
 }

@@ -6,10 +6,13 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use cleat_api::appliedmanifestwork::AppliedManifestWork;
+use cleat_api::manifestwork::{Manifest, ManifestWork, ManifestWorkSpec, ManifestsTemplate};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use serde_json::json;
 
 /// A running fleet; killed like a power cut when dropped.
 struct Fleet {
@@ -48,11 +51,29 @@ impl Drop for Fleet {
     }
 }
 
-async fn config_maps(dir: &Path, context: &str) -> Api<ConfigMap> {
+async fn client(dir: &Path, context: &str) -> Client {
     let kubeconfig = Kubeconfig::read_from(dir.join("kubeconfig")).unwrap();
     let options = KubeConfigOptions { context: Some(context.to_owned()), ..Default::default() };
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
-    Api::namespaced(Client::try_from(config).unwrap(), "default")
+    Client::try_from(config).unwrap()
+}
+
+async fn config_maps(dir: &Path, context: &str) -> Api<ConfigMap> {
+    Api::namespaced(client(dir, context).await, "default")
+}
+
+/// The answer to a work with these manifests, which is not stored.
+async fn offer(hub_client: &Client, manifests: Vec<Manifest>) -> Result<ManifestWork, String> {
+    let works: Api<ManifestWork> = Api::namespaced(hub_client.clone(), "default");
+    let workload = ManifestsTemplate { manifests };
+    let work = ManifestWork::new("w", ManifestWorkSpec { workload, ..Default::default() });
+    let dry_run = PostParams { dry_run: true, ..Default::default() };
+    works.create(&dry_run, &work).await.map_err(|error| error.to_string())
+}
+
+fn manifest() -> Manifest {
+    let metadata = json!({ "name": "a", "namespace": "default" });
+    Manifest(json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata }))
 }
 
 #[tokio::test]
@@ -101,4 +122,53 @@ fn an_interrupt_ends_it_cleanly() {
     assert!(interrupt.success());
     let ended = fleet.process.wait().unwrap();
     assert!(ended.success(), "{ended}");
+}
+
+#[tokio::test]
+async fn hub_and_clusters_know_works_and_the_hub_judges_them() {
+    let dir = tempfile::tempdir().unwrap();
+    // The second start finds everything prepared, and must judge all the same.
+    for _ in 0..2 {
+        let _fleet = Fleet::start(dir.path());
+        let hub_client = client(dir.path(), "hub").await;
+        offer(&hub_client, vec![manifest()]).await.unwrap();
+        let why = offer(&hub_client, vec![]).await.unwrap_err();
+        assert!(why.contains("spec.workload.manifests is empty"), "{why}");
+        let records: Api<AppliedManifestWork> = Api::all(client(dir.path(), "cluster2").await);
+        assert!(records.list(&ListParams::default()).await.unwrap().items.is_empty());
+    }
+}
+
+/// A process that is killed like a power cut when dropped.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[tokio::test]
+async fn a_webhook_of_its_own_judges_until_it_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let _fleet = Fleet::start(dir.path());
+    let hub_client = client(dir.path(), "hub").await;
+    let mut webhook = Process(
+        Command::new(env!("CARGO_BIN_EXE_cleat"))
+            .args(["webhook", "--install", "--port", "0", "--manifest-limit", "20"])
+            .args(["--context", "hub", "--kubeconfig"])
+            .arg(dir.path().join("kubeconfig"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap(),
+    );
+    let mut said = String::new();
+    BufReader::new(webhook.0.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.starts_with("judging works on https://127.0.0.1:"), "{said}");
+    let why = offer(&hub_client, vec![manifest()]).await.unwrap_err();
+    assert!(why.contains("the limit is 20"), "{why}");
+    drop(webhook);
+    let why = offer(&hub_client, vec![manifest()]).await.unwrap_err();
+    assert!(why.contains("failed calling webhook"), "{why}");
 }
