@@ -4,9 +4,14 @@
 
 pub mod connect;
 pub mod execute;
+pub mod follow;
 pub mod kinds;
+mod known;
+pub mod mirror;
 mod path;
 pub mod queue;
+mod reflect;
 mod status;
 pub mod tasks;
+mod watch;
 mod wire;

@@ -36,6 +36,17 @@ pub(crate) fn collection(target: &Target) -> Result<String, BadSegment> {
     Ok(path)
 }
 
+/// The objects of a kind in all namespaces.
+pub(crate) fn everywhere(
+    group: &str,
+    api_version: &str,
+    resource: &str,
+) -> Result<String, BadSegment> {
+    let mut path = version(group, api_version)?;
+    push(&mut path, "resource", resource)?;
+    Ok(path)
+}
+
 /// One version of a group.
 pub(crate) fn version(group: &str, version: &str) -> Result<String, BadSegment> {
     let mut path = String::with_capacity(96);

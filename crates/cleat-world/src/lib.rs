@@ -3,6 +3,7 @@
 //! It may depend on everything in the workspace; nothing but `xtask` and tests depends on it.
 
 pub mod conformance;
+pub mod cut;
 pub mod kubectl;
 pub mod kubernetes;
 pub mod server;
@@ -10,6 +11,7 @@ pub mod wait;
 pub mod webhook;
 pub mod world;
 
+pub use cut::Link;
 pub use wait::{eventually, within};
 pub use webhook::Webhook;
 pub use world::World;

@@ -15,14 +15,17 @@ use anyhow::{Context as _, Result};
 use cleat_apiserver::admission::Admission;
 use cleat_apiserver::authn::{Authenticator, ServiceAccountTokens, SigningKey};
 use cleat_apiserver::certificates::Authority;
+use cleat_apiserver::tls::{self, ServeOptions};
 use cleat_apiserver::{Config, Server};
 use cleat_store::{Limits, Store};
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
 
 pub use self::secure::Credentials;
 use self::secure::Endpoint;
+use crate::cut::Link;
 use crate::kubernetes::kubeconfig;
 
 /// The environment variable that names a kubeconfig of real servers.
@@ -44,7 +47,7 @@ pub struct Cluster {
 
 enum Side {
     Embedded { server: Server, authority: Arc<Authority>, endpoint: OnceCell<Endpoint> },
-    Real(Endpoint),
+    Real { endpoint: Endpoint, config: Box<kube::Config> },
 }
 
 impl World {
@@ -91,7 +94,7 @@ impl Cluster {
     pub fn server(&self) -> Option<&Server> {
         match &self.side {
             Side::Embedded { server, .. } => Some(server),
-            Side::Real(_) => None,
+            Side::Real { .. } => None,
         }
     }
 
@@ -100,12 +103,34 @@ impl Cluster {
     /// An embedded server begins to listen on loopback when this is first asked for.
     pub async fn client_with(&self, credentials: Credentials) -> Result<Client> {
         match &self.side {
-            Side::Real(endpoint) => endpoint.client(credentials),
+            Side::Real { endpoint, .. } => endpoint.client(credentials),
             Side::Embedded { server, authority, endpoint } => endpoint
                 .get_or_try_init(|| Endpoint::listen(&self.name, server.public_router(), authority))
                 .await?
                 .client(credentials),
         }
+    }
+
+    /// A way to it that can be cut, and how a client with every right goes that way.
+    pub async fn link(&self) -> Result<(Link, kube::Config)> {
+        let (address, mut config) = match &self.side {
+            Side::Real { config, .. } => {
+                let host = config.cluster_url.authority().context("a server has an address")?;
+                (host.as_str().parse()?, (**config).clone())
+            }
+            Side::Embedded { server, .. } => {
+                let listener = TcpListener::bind("127.0.0.1:0").await?;
+                let address = listener.local_addr()?;
+                let (router, forever) = (server.router(), std::future::pending());
+                let options = ServeOptions::default();
+                tokio::spawn(tls::serve(listener, None, router, options, forever));
+                (address, kube::Config::new(format!("http://{address}").parse()?))
+            }
+        };
+        let link = Link::start(address).await?;
+        let scheme = config.cluster_url.scheme_str().unwrap_or("http");
+        config.cluster_url = format!("{scheme}://{}", link.address).parse()?;
+        Ok((link, config))
     }
 
     async fn embedded(name: &str) -> Result<Self> {
@@ -132,7 +157,8 @@ impl Cluster {
         let config = kube::Config::from_custom_kubeconfig(config, &options).await?;
         let access = kubeconfig::read(path)?.into_iter().find(|access| access.name == name);
         let access = access.with_context(|| format!("no {name} in {}", path.display()))?;
-        let side = Side::Real(Endpoint::new(access.url, access.authority));
+        let endpoint = Endpoint::new(access.url, access.authority);
+        let side = Side::Real { endpoint, config: Box::new(config.clone()) };
         Ok(Self { name: name.to_owned(), client: Client::try_from(config)?, side })
     }
 }
