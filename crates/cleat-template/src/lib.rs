@@ -9,6 +9,7 @@
 
 mod builtin;
 mod context;
+mod encrypt;
 mod exec;
 mod lex;
 mod library;
@@ -18,15 +19,23 @@ mod lookup;
 mod methods;
 mod node;
 mod parse;
+mod policy;
 mod print;
 mod render;
+mod resolve;
 mod sprig;
 mod time;
 mod value;
 mod version;
+mod yaml;
 
 pub use context::Context;
+pub use encrypt::{Encryption, EncryptionError, Keys};
 pub use exec::MissingKey;
 pub use limits::Limits;
 pub use lookup::{LookupError, Lookups, NoLookups, Query, Scope};
+pub use policy::ClusterScoped;
 pub use render::{Delimiters, RenderError, RenderOptions, render, render_context};
+pub use resolve::{
+    Resolution, ResolveOptions, Source, TemplateError, has_template, resolve, uses_encryption,
+};

@@ -210,9 +210,17 @@ pub(crate) struct Library<'a> {
 }
 
 impl<'a> Library<'a> {
-    #[expect(dead_code, reason = "the policy functions will use it")]
     pub(crate) fn add(&mut self, name: &str, host: Host<'a>) {
         self.added.insert(name.to_owned(), host);
+    }
+
+    /// Another name for one of Sprig's functions.
+    pub(crate) fn alias(&mut self, name: &str, known: &str) {
+        let Some(Function { params, rest, code: Code::Pure(run) }) = STANDARD.get(known).copied()
+        else {
+            return;
+        };
+        self.add(name, Host { params, rest, run: Box::new(run) });
     }
 
     pub(crate) fn knows(&self, name: &str) -> bool {

@@ -96,7 +96,6 @@ pub(crate) enum Fault {
     Text(String),
     Limit(String),
     /// A read failed; the text is what upstream would say around it.
-    #[expect(dead_code, reason = "the policy functions will use it")]
     Lookup {
         text: String,
         query: Box<Query>,

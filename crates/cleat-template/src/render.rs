@@ -20,6 +20,13 @@ pub struct Delimiters {
     pub right: String,
 }
 
+impl Delimiters {
+    /// What templates that are resolved on the hub are written in.
+    pub fn hub() -> Self {
+        Self { left: "{{hub".to_owned(), right: "hub}}".to_owned() }
+    }
+}
+
 impl Default for Delimiters {
     fn default() -> Self {
         Self { left: "{{".to_owned(), right: "}}".to_owned() }

@@ -22,6 +22,10 @@ mod urls;
 mod versions;
 mod words;
 
+pub(crate) use cast::number_of;
+pub(crate) use digests::{base64_decode, base64_encode, base64_mistake};
+pub(crate) use json::{Escape, encode as json_encode};
+
 pub(crate) fn tables() -> [Table; 15] {
     [
         defaults::TABLE,

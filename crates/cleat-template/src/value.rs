@@ -15,7 +15,7 @@ use crate::version::Version;
 mod json;
 mod walk;
 
-pub(crate) use json::{Numbers, from_json};
+pub(crate) use json::{Numbers, from_json, to_json};
 pub(crate) use walk::{contains_map, deep_copy, deep_equal};
 
 pub(crate) type Entries = BTreeMap<String, Value>;

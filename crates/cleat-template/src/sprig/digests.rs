@@ -34,12 +34,12 @@ fn adler32(bytes: &[u8]) -> u32 {
     (high << 16) | low
 }
 
-fn base64_encode(_: &Env, args: &Args<'_>) -> Answer {
+pub(crate) fn base64_encode(_: &Env, args: &Args<'_>) -> Answer {
     Ok(Value::text(STANDARD.encode(args.bytes(0))))
 }
 
 /// Like Go, line breaks are ignored, and a mistake becomes the answer.
-fn base64_decode(_: &Env, args: &Args<'_>) -> Answer {
+pub(crate) fn base64_decode(_: &Env, args: &Args<'_>) -> Answer {
     let bytes: Vec<u8> =
         args.bytes(0).iter().copied().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
     Ok(match STANDARD.decode(&bytes) {
@@ -52,7 +52,7 @@ fn base64_decode(_: &Env, args: &Args<'_>) -> Answer {
 }
 
 /// Where Go says that the data goes wrong.
-fn base64_mistake(bytes: &[u8]) -> usize {
+pub(crate) fn base64_mistake(bytes: &[u8]) -> usize {
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
     let mut digits = 0_usize;
     let mut at = 0;

@@ -22,13 +22,16 @@ pub(super) const TABLE: Table = &[
     ("mustRegexReplaceAll", fixed(THREE, replace)),
     ("mustRegexReplaceAllLiteral", fixed(THREE, replace_literal)),
     ("mustRegexSplit", fixed(COUNTED, split)),
-    ("regexFind", fixed(TWO, find)),
-    ("regexFindAll", fixed(COUNTED, find_all)),
+    ("regexFind", fixed(TWO, |env, args| panicking(find(env, args), args))),
+    ("regexFindAll", fixed(COUNTED, |env, args| panicking(find_all(env, args), args))),
     ("regexMatch", fixed(TWO, quiet_match)),
     ("regexQuoteMeta", fixed(&[Ty::Text], quote_meta)),
-    ("regexReplaceAll", fixed(THREE, replace)),
-    ("regexReplaceAllLiteral", fixed(THREE, replace_literal)),
-    ("regexSplit", fixed(COUNTED, split)),
+    ("regexReplaceAll", fixed(THREE, |env, args| panicking(replace(env, args), args))),
+    (
+        "regexReplaceAllLiteral",
+        fixed(THREE, |env, args| panicking(replace_literal(env, args), args)),
+    ),
+    ("regexSplit", fixed(COUNTED, |env, args| panicking(split(env, args), args))),
 ];
 
 fn compiled(pattern: &str) -> Result<Regex, Fault> {
@@ -41,6 +44,17 @@ fn compiled(pattern: &str) -> Result<Regex, Fault> {
             text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
         complaint(format!("{reason}: `{pattern}`"))
     })
+}
+
+/// Functions without `must` panic in Go, which puts the pattern in front.
+fn panicking(answer: Answer, args: &Args<'_>) -> Answer {
+    match answer {
+        Err(Fault::Text(text)) if text.starts_with("error parsing regexp") => {
+            let pattern = args.text(0)?;
+            Err(Fault::text(format!("regexp: Compile(`{pattern}`): {text}")))
+        }
+        answer => answer,
+    }
 }
 
 fn matches(_: &Env, args: &Args<'_>) -> Answer {
