@@ -1,1 +1,5 @@
-//! What runs for one managed cluster; dials out, never listens.
+//! What runs for one managed cluster. It dials out to the hub and to its cluster, and never listens.
+//!
+//! One file per story; each is the IO half of its twin in `cleat-core`.
+
+pub mod work;

@@ -66,6 +66,9 @@ pub struct Claim {
     pub name: String,
     /// Whether the object is there because of the work, or was there before it.
     pub origin: Origin,
+    /// Whether the work declared that the object stays when it goes. Absent means it goes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kept: bool,
 }
 
 #[derive(

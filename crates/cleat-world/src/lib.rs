@@ -4,6 +4,7 @@
 
 pub mod conformance;
 pub mod cut;
+pub mod fleet;
 pub mod kubectl;
 pub mod kubernetes;
 pub mod server;
@@ -12,6 +13,7 @@ pub mod webhook;
 pub mod world;
 
 pub use cut::Link;
+pub use fleet::Fleet;
 pub use wait::{eventually, within};
 pub use webhook::Webhook;
 pub use world::World;

@@ -1,5 +1,6 @@
 //! The one binary. This file only chooses the verb; each verb has a file of its own.
 
+mod agent;
 mod interrupt;
 mod up;
 mod webhook;
@@ -21,6 +22,8 @@ struct Cli {
 enum Verb {
     /// Run a hub and clusters on this machine, in one process.
     Up(up::Args),
+    /// Look after one managed cluster: carry the hub's works to it and let go of them as declared.
+    Agent(agent::Args),
     /// Judge works for a hub: what it must not take is refused before it is stored.
     Webhook(webhook::Args),
 }
@@ -31,6 +34,7 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let done = match cli.verb {
         Verb::Up(args) => up::run(args),
+        Verb::Agent(args) => agent::run(args),
         Verb::Webhook(args) => webhook::run(args),
     };
     match done {

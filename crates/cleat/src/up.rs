@@ -1,5 +1,6 @@
 //! `cleat up`: a hub and clusters in one process, durable in one directory.
 
+mod agents;
 mod identity;
 mod kubeconfig;
 mod ports;
@@ -14,8 +15,10 @@ use anyhow::{Context as _, Result};
 use cleat_apiserver::authn::{Authenticator, ServiceAccountTokens};
 use cleat_apiserver::tls::{self, ServeOptions, ServerCertificate, ServerTls};
 use cleat_apiserver::{Config, Server};
+use cleat_runtime::tasks::Tasks;
 use cleat_store::{Disk, Limits, Store};
 use futures::future::try_join_all;
+use kube::Client;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -85,6 +88,12 @@ async fn up(args: Args) -> Result<()> {
     let members = try_join_all(starting).await?;
     let kubeconfig = args.dir.join("kubeconfig");
     kubeconfig::write(&kubeconfig, members.iter().map(Member::access))?;
+    let tasks = Tasks::new();
+    let mut clients = members
+        .iter()
+        .map(|member| (member.name.clone(), Client::new(member.server.router(), "default")));
+    let (_, hub_client) = clients.next().context("a fleet has a hub")?;
+    agents::start(hub_client, clients.collect(), &tasks).await?;
     let (stop, stopped) = watch::channel(false);
     let mut serving = JoinSet::new();
     let mut servers = Vec::new();
@@ -105,6 +114,8 @@ async fn up(args: Args) -> Result<()> {
     print_table(&rows, &kubeconfig, begun.elapsed())?;
     interrupted().await?;
     eprintln!("stopping");
+    // Whoever writes ends while there is somebody to write to.
+    tasks.shutdown().await;
     // Watches end first, so that connections have nothing left to wait for.
     for server in servers {
         server.stop().await;

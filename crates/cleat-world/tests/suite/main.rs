@@ -28,6 +28,7 @@ mod runtime_mirror;
 mod scale;
 mod watches;
 mod webhooks;
+mod works;
 mod works_admission;
 mod works_api;
 mod works_merge;

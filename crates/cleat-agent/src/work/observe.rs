@@ -1,0 +1,382 @@
+//! Reading everything a pass may look at. Only reads; whole objects only when something about them
+//! changed since they were last found to be as wanted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use cleat_api::manifestwork::ManifestWorkSpec;
+use cleat_core::id::{Id, Target};
+use cleat_core::work::converge::{self, Need};
+use cleat_core::work::observed::{
+    Agent, Content, Hub, Ledger, Observed, Owner, Place, Present, Previous, Seen, Strategy, Wanted,
+    Work,
+};
+use cleat_core::work::wanted::{self, Mapping};
+use cleat_core::write::Side;
+use cleat_runtime::execute::Read;
+use cleat_runtime::kinds;
+use cleat_runtime::mirror::{Look, Meta};
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::memory::Verified;
+use super::records;
+use super::{Context, Key};
+
+/// Whole objects read at the same time in one pass.
+const READS: usize = 16;
+
+/// As whom a work cares about objects.
+pub(super) fn owner(key: &Key) -> String {
+    match key {
+        Key::Work(name) => format!("work {name}"),
+        Key::Stray(name) => format!("ledger {name}"),
+    }
+}
+
+impl Context {
+    pub(super) async fn observe(&self, key: &Key) -> Observed {
+        let now = Timestamp::now();
+        let (hub, spec) = self.hub(key);
+        let (agent, name, ledger) = self.ledger(key);
+        let mut seen = Observed {
+            now,
+            agent,
+            name,
+            hub,
+            ledger,
+            wanted: Vec::new(),
+            live: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            pauses: BTreeMap::new(),
+            troubles: BTreeMap::new(),
+        };
+        if let Some(spec) = &spec {
+            let mappings = self.mappings(spec).await;
+            if let Hub::Work(work) = &seen.hub {
+                seen.wanted = wanted::wanted(spec.clone(), &work.status, &mappings);
+            }
+        }
+        let targets = self.targets(&seen).await;
+        if let (Hub::Work(work), Some(spec)) = (&mut seen.hub, &spec) {
+            work.read_only = wanted::read_only(&spec.manifest_configs, targets.keys());
+        }
+        self.care(key, &seen, &targets);
+        self.remember(key, &mut seen);
+        let mut looks = BTreeMap::new();
+        for id in targets.keys() {
+            looks.insert(id.clone(), self.look(id).await);
+        }
+        let reads = self.reads(key, &seen, spec.as_ref(), &looks);
+        let contents = self.read(&targets, reads).await;
+        seen.live =
+            looks.iter().map(|(id, look)| (id.clone(), sight(look, contents.get(id)))).collect();
+        seen.versions = targets.into_iter().collect();
+        self.compare(key, &mut seen, &looks);
+        if let Some(spec) = &spec {
+            self.judge(key, &mut seen, spec, &contents);
+            self.permit(key, &mut seen, spec).await;
+        }
+        seen
+    }
+
+    fn hub(&self, key: &Key) -> (Hub, Option<ManifestWorkSpec>) {
+        match key {
+            Key::Work(name) => records::hub(&self.works.get(&self.config.cluster, name)),
+            // Whether the hub can be reached decides nothing about another hub's ledger, but while
+            // ours cannot be reached nothing should be taken for gone.
+            Key::Stray(_) => match self.works.trouble() {
+                None if !self.works.synced() => (Hub::Unknown("not read yet".to_owned()), None),
+                None => (Hub::Absent, None),
+                Some(reason) => (Hub::Unknown(reason.to_string()), None),
+            },
+        }
+    }
+
+    fn ledger(&self, key: &Key) -> (Agent, String, Ledger) {
+        match key {
+            Key::Work(name) => {
+                let ledger = cleat_api::appliedmanifestwork::name(&self.agent.hub_hash, name);
+                let ledger = records::ledger(&self.ledgers.get("", &ledger));
+                (self.agent.clone(), name.clone(), ledger)
+            }
+            Key::Stray(ledger) => {
+                let ledger = records::ledger(&self.ledgers.get("", ledger));
+                let (hub_hash, name) = match &ledger {
+                    Ledger::Present(book) => (book.hub_hash.clone(), book.work_name.clone()),
+                    Ledger::Absent | Ledger::Unknown(_) => Default::default(),
+                };
+                (Agent { hub_hash, ..self.agent.clone() }, name, ledger)
+            }
+        }
+    }
+
+    /// What the kinds of the manifests are, each asked once.
+    async fn mappings(&self, spec: &ManifestWorkSpec) -> BTreeMap<(String, String), Mapping> {
+        let asked = spec.workload.manifests.iter().filter_map(|m| wanted::ask(&m.0).ok());
+        let kinds: BTreeSet<(String, String)> =
+            asked.map(|asked| (asked.api_version, asked.kind)).collect();
+        let mut mappings = BTreeMap::new();
+        for (api_version, kind) in kinds {
+            let mapping = match self.kinds.map(&api_version, &kind).await {
+                kinds::Mapping::Mapped(mapped) => Mapping::Mapped {
+                    group: mapped.group,
+                    version: mapped.version,
+                    resource: mapped.resource,
+                    namespaced: mapped.namespaced,
+                },
+                kinds::Mapping::NoSuchKind => Mapping::NoSuchKind,
+                kinds::Mapping::Unknown(message) => Mapping::Unknown(message),
+            };
+            mappings.insert((api_version, kind), mapping);
+        }
+        mappings
+    }
+
+    /// Everything to look at, and in which version.
+    async fn targets(&self, seen: &Observed) -> BTreeMap<Id, String> {
+        let mut targets = BTreeMap::new();
+        if let Ledger::Present(book) = &seen.ledger
+            && (book.agent_id == self.agent.id || seen.hub.work().is_some())
+        {
+            for id in book.ids() {
+                let recorded = book.applied.get(id).map(|applied| applied.version.clone());
+                let version = match self.kinds.preferred(&id.group, &id.resource).await {
+                    kinds::Mapping::Mapped(mapped) => mapped.version,
+                    _ => recorded.unwrap_or_else(|| "v1".to_owned()),
+                };
+                targets.insert(id.clone(), version);
+            }
+        }
+        for wanted in &seen.wanted {
+            if let Place::At(target) = &wanted.place {
+                targets.insert(target.id.clone(), target.version.clone());
+            }
+        }
+        targets
+    }
+
+    /// What the mirror says; and an object whose definition is gone is gone with it.
+    async fn look(&self, id: &Id) -> Look {
+        let look = self.mirror.look(id);
+        if look != Look::NoSuchKind {
+            return look;
+        }
+        let definition = Id {
+            group: "apiextensions.k8s.io".to_owned(),
+            resource: "customresourcedefinitions".to_owned(),
+            namespace: String::new(),
+            name: format!("{}.{}", id.resource, id.group),
+        };
+        let undefined = self.mirror.look(&definition) == Look::Absent;
+        let unserved =
+            self.kinds.preferred(&id.group, &id.resource).await == kinds::Mapping::NoSuchKind;
+        if undefined && unserved { Look::Absent } else { look }
+    }
+
+    fn care(&self, key: &Key, seen: &Observed, targets: &BTreeMap<Id, String>) {
+        let homeless =
+            |wanted: &Wanted| matches!(wanted.place, Place::Nowhere { .. } | Place::Unknown { .. });
+        let lacks_a_kind = seen.wanted.iter().any(homeless);
+        let targets: BTreeSet<Target> = targets
+            .iter()
+            .map(|(id, version)| Target { version: version.clone(), id: id.clone() })
+            .collect();
+        if self.subjects.set(key, &targets, lacks_a_kind) {
+            self.mirror.interest(&owner(key), &targets);
+        }
+    }
+
+    fn remember(&self, key: &Key, seen: &mut Observed) {
+        self.memory.with(key, |life| {
+            seen.troubles.clone_from(&life.troubles);
+            life.wake = None;
+            for (id, object) in &life.objects {
+                let until = object.repairs.and_then(|repairs| repairs.not_before());
+                seen.pauses.extend(until.map(|until| (id.clone(), until)));
+            }
+            let applied_now = seen.hub.work().is_some_and(is_applied);
+            for wanted in &mut seen.wanted {
+                let object = wanted.place.id().and_then(|id| life.objects.get(id));
+                let verified = object.and_then(|object| object.verified.as_ref());
+                let same = match verified {
+                    Some(verified) => verified.digest == wanted.digest,
+                    None => applied_now,
+                };
+                wanted.previous = if same { Previous::Same } else { Previous::Unknown };
+            }
+        });
+    }
+
+    /// The objects whose content has to be read in this pass.
+    fn reads(
+        &self,
+        key: &Key,
+        seen: &Observed,
+        spec: Option<&ManifestWorkSpec>,
+        looks: &BTreeMap<Id, Look>,
+    ) -> Vec<Id> {
+        let (Hub::Work(work), Ledger::Present(book), Some(spec)) = (&seen.hub, &seen.ledger, spec)
+        else {
+            return Vec::new();
+        };
+        if work.deleting || book.deleting || work.is_complete() {
+            return Vec::new();
+        }
+        let mut reads = Vec::new();
+        for (id, wanted) in seen.wanted_by_id() {
+            let Some(Look::Present(meta)) = looks.get(id) else { continue };
+            let rules = wanted::rules(&spec.manifest_configs, id);
+            if self.is_unverified(key, wanted, id, meta)
+                || self.is_due(key, id, meta, &rules, seen.now)
+            {
+                reads.push(id.clone());
+            }
+        }
+        reads
+    }
+
+    fn is_unverified(&self, key: &Key, wanted: &Wanted, id: &Id, meta: &Meta) -> bool {
+        let compares =
+            matches!(wanted.strategy, Strategy::Update | Strategy::ServerSideApply { .. });
+        compares
+            && !wanted.complete
+            && meta.deletion_timestamp.is_none()
+            && !self.memory.with(key, |life| {
+                let object = life.objects.get(id);
+                let verified = object.and_then(|object| object.verified.as_ref());
+                verified.is_some_and(|verified| verified.holds(wanted.digest, meta))
+            })
+    }
+
+    async fn read(&self, targets: &BTreeMap<Id, String>, ids: Vec<Id>) -> BTreeMap<Id, Read> {
+        let reads = ids.into_iter().filter_map(|id| {
+            let target = Target { version: targets.get(&id)?.clone(), id };
+            Some(async move {
+                let read = self.executor.read(Side::Cluster, &target).await;
+                (target.id, read)
+            })
+        });
+        futures::stream::iter(reads).buffer_unordered(READS).collect().await
+    }
+
+    /// Marks what is known to be as wanted, so that it is not compared again.
+    fn compare(&self, key: &Key, seen: &mut Observed, looks: &BTreeMap<Id, Look>) {
+        let digests: Vec<(Id, u64)> = seen
+            .wanted_by_id()
+            .into_iter()
+            .map(|(id, wanted)| (id.clone(), wanted.digest))
+            .collect();
+        self.memory.with(key, |life| {
+            for (id, digest) in digests {
+                let Some(Look::Present(meta)) = looks.get(&id) else { continue };
+                let object = life.objects.get(&id);
+                let verified = object.and_then(|object| object.verified.as_ref());
+                if verified.is_some_and(|verified| verified.holds(digest, meta))
+                    && let Some(Seen::Present(present)) = seen.live.get_mut(&id)
+                    && *present.uid == *meta.uid
+                    && *present.resource_version == *meta.resource_version
+                {
+                    present.content = Content::AsWanted;
+                }
+            }
+        });
+    }
+
+    /// Remembers which of the objects that were read are as wanted.
+    pub(super) fn verified(&self, key: &Key, seen: &Observed) {
+        let (Hub::Work(work), Ledger::Present(book)) = (&seen.hub, &seen.ledger) else { return };
+        for (target, wanted, need) in converge::needs(seen, work, book) {
+            let Some(Seen::Present(present)) = seen.live.get(&target.id) else { continue };
+            let (Need::Nothing, Content::Read(object)) = (&need, &present.content) else {
+                continue;
+            };
+            let verified = match self.mirror.look(&target.id) {
+                Look::Present(meta) if *meta.resource_version == *present.resource_version => {
+                    Some(Verified::of(wanted.digest, &meta))
+                }
+                _ => Verified::of_answer(wanted.digest, object),
+            };
+            self.memory.with(key, |life| {
+                life.objects.entry(target.id.clone()).or_default().verified = verified;
+            });
+        }
+    }
+}
+
+fn is_applied(work: &Work) -> bool {
+    let applied = |c: &&records::Condition| c.type_ == cleat_api::manifestwork::condition::APPLIED;
+    let applied = work.status.conditions.iter().find(applied);
+    applied.is_some_and(|c| c.status == "True" && c.observed_generation == Some(work.generation))
+}
+
+/// What is known of an object, from its metadata and, if it was read, from the object itself.
+fn sight(look: &Look, read: Option<&Read>) -> Seen {
+    match (look, read) {
+        (_, Some(Read::Present(object))) => match present(object) {
+            Some(present) => Seen::Present(present),
+            None => {
+                Seen::Unknown("the server answered with something that is no object".to_owned())
+            }
+        },
+        (_, Some(Read::Absent)) => Seen::Absent,
+        (_, Some(Read::Unknown { message })) => Seen::Unknown(message.clone()),
+        (_, Some(Read::NoSuchKind)) | (Look::NoSuchKind, None) => {
+            Seen::Unknown("the cluster does not serve this kind now".to_owned())
+        }
+        (Look::Absent, None) => Seen::Absent,
+        (Look::Unknown(reason), None) => Seen::Unknown(reason.to_string()),
+        (Look::Present(meta), None) => Seen::Present(Present {
+            uid: meta.uid.to_string(),
+            resource_version: meta.resource_version.to_string(),
+            terminating: meta
+                .deletion_timestamp
+                .map(|_| meta.finalizers.iter().map(ToString::to_string).collect()),
+            owners: meta
+                .owner_references
+                .iter()
+                .map(|owner| Owner {
+                    api_version: owner.api_version.to_string(),
+                    kind: owner.kind.to_string(),
+                    name: owner.name.to_string(),
+                    uid: owner.uid.to_string(),
+                    controller: owner.controller,
+                    block_owner_deletion: owner.block_owner_deletion,
+                })
+                .collect(),
+            content: Content::Unread,
+        }),
+    }
+}
+
+fn present(object: &Value) -> Option<Present> {
+    let metadata = object.get("metadata")?;
+    let text =
+        |value: &Value, field: &str| value.get(field).and_then(Value::as_str).map(str::to_owned);
+    let list =
+        |field: &str| metadata.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
+    let finalizers =
+        || list("finalizers").iter().filter_map(|f| Some(f.as_str()?.to_owned())).collect();
+    let flag = |value: &Value, field: &str| value.get(field).and_then(Value::as_bool);
+    Some(Present {
+        uid: text(metadata, "uid")?,
+        resource_version: text(metadata, "resourceVersion")?,
+        terminating: metadata
+            .get("deletionTimestamp")
+            .filter(|t| !t.is_null())
+            .map(|_| finalizers()),
+        owners: list("ownerReferences")
+            .iter()
+            .map(|owner| Owner {
+                api_version: text(owner, "apiVersion").unwrap_or_default(),
+                kind: text(owner, "kind").unwrap_or_default(),
+                name: text(owner, "name").unwrap_or_default(),
+                uid: text(owner, "uid").unwrap_or_default(),
+                controller: flag(owner, "controller"),
+                block_owner_deletion: flag(owner, "blockOwnerDeletion"),
+            })
+            .collect(),
+        content: Content::Read(Arc::new(object.clone())),
+    })
+}

@@ -1,0 +1,180 @@
+//! Whether the executor of a work may do what its manifests ask. The agent writes with its own
+//! rights; this is asked before, and only about objects that are about to be written.
+
+use cleat_api::manifestwork::{
+    ExecutorSubjectType, ManifestWorkSpec, ManifestWorkSubjectServiceAccount,
+};
+use cleat_core::id::{Id, Target};
+use cleat_core::work::observed::{
+    Content, Observed, Permission, Place, Present, Seen, Strategy, Wanted,
+};
+use cleat_core::work::ownership;
+use cleat_core::write::{Action, Outcome, Side, Write};
+use cleat_runtime::execute::{Asking, Impersonated};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::{Context, Key};
+
+/// How long an answer is believed. Rights change without telling us.
+const BELIEVED: SignedDuration = SignedDuration::from_secs(10);
+
+impl Context {
+    pub(super) async fn permit(&self, key: &Key, seen: &mut Observed, spec: &ManifestWorkSpec) {
+        let Some(executor) = &spec.executor else { return };
+        let account = match (executor.subject.type_, &executor.subject.service_account) {
+            (ExecutorSubjectType::ServiceAccount, Some(account)) => account,
+            _ => {
+                let why = "the executor names no service account".to_owned();
+                return seen
+                    .wanted
+                    .iter_mut()
+                    .for_each(|w| w.permission = Permission::Denied(why.clone()));
+            }
+        };
+        let mut answers = Vec::new();
+        for (index, wanted) in seen.wanted.iter().enumerate() {
+            let Place::At(target) = &wanted.place else { continue };
+            if is_about_to_be_written(seen, wanted, &target.id) {
+                let owned = owned(seen, &target.id);
+                answers
+                    .push((index, self.may(key, account, target, wanted, owned, seen.now).await));
+            }
+        }
+        for (index, answer) in answers {
+            if let Some(wanted) = seen.wanted.get_mut(index) {
+                wanted.permission = answer;
+            }
+        }
+    }
+
+    async fn may(
+        &self,
+        key: &Key,
+        account: &ManifestWorkSubjectServiceAccount,
+        target: &Target,
+        wanted: &Wanted,
+        owned: bool,
+        now: Timestamp,
+    ) -> Permission {
+        let believed = self.memory.with(key, |life| {
+            let (until, answer) = life.objects.get(&target.id)?.permission.clone()?;
+            (until > now).then_some(answer)
+        });
+        if let Some(answer) = believed {
+            return answer;
+        }
+        let answer = self.ask(account, target, wanted, owned).await;
+        if !matches!(answer, Permission::Unknown(_)) {
+            let until = now.checked_add(BELIEVED).unwrap_or(now);
+            self.memory.with(key, |life| {
+                let object = life.objects.entry(target.id.clone()).or_default();
+                object.permission = Some((until, answer.clone()));
+            });
+        }
+        answer
+    }
+
+    async fn ask(
+        &self,
+        account: &ManifestWorkSubjectServiceAccount,
+        target: &Target,
+        wanted: &Wanted,
+        owned: bool,
+    ) -> Permission {
+        let mut denied = Vec::new();
+        let verbs = ["create", "update", "patch", "get", "delete"];
+        for verb in verbs.into_iter().take(if owned { 5 } else { 4 }) {
+            match self.review(account, &target.id, verb).await {
+                Ok(true) => {}
+                Ok(false) => denied.push(verb),
+                Err(message) => return Permission::Unknown(message),
+            }
+        }
+        if !denied.is_empty() {
+            return Permission::Denied(format!(
+                "{} is not allowed to {} {}",
+                account.user_name(),
+                denied.join(", "),
+                target.id
+            ));
+        }
+        if target.id.group != "rbac.authorization.k8s.io" {
+            return Permission::Granted;
+        }
+        self.try_escalation(account, target, wanted).await
+    }
+
+    async fn review(
+        &self,
+        account: &ManifestWorkSubjectServiceAccount,
+        id: &Id,
+        verb: &str,
+    ) -> Result<bool, String> {
+        let Impersonated { user, groups } =
+            Impersonated::service_account(&account.namespace, &account.name);
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": { "user": user, "groups": groups, "resourceAttributes": {
+                "group": id.group,
+                "resource": id.resource,
+                "namespace": id.namespace,
+                "name": id.name,
+                "verb": verb,
+            }},
+        });
+        let id = Id {
+            group: "authorization.k8s.io".to_owned(),
+            resource: "subjectaccessreviews".to_owned(),
+            ..Id::default()
+        };
+        let target = Target { version: "v1".to_owned(), id };
+        let action = Action { side: Side::Cluster, target, write: Write::Create(review) };
+        match self.executor.perform(&action, &Asking::default()).await {
+            Outcome::Done(answer) => {
+                Ok(answer.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or(false))
+            }
+            Outcome::Refused(refusal) => Err(refusal.message),
+            Outcome::Lost(message) | Outcome::Conflict(message) => Err(message),
+            other => Err(format!("the access review came to nothing: {other:?}")),
+        }
+    }
+
+    /// Only trying shows whether somebody would give rights they do not have.
+    async fn try_escalation(
+        &self,
+        account: &ManifestWorkSubjectServiceAccount,
+        target: &Target,
+        wanted: &Wanted,
+    ) -> Permission {
+        let object = cleat_core::work::merge::fresh(&wanted.manifest);
+        let action =
+            Action { side: Side::Cluster, target: target.clone(), write: Write::Create(object) };
+        let impersonated = Some(Impersonated::service_account(&account.namespace, &account.name));
+        match self.executor.perform(&action, &Asking { dry_run: true, impersonated }).await {
+            Outcome::Done(_) | Outcome::AlreadyExists => Permission::Granted,
+            Outcome::Refused(refusal) if refusal.code == 403 => Permission::Denied(refusal.message),
+            Outcome::Refused(refusal) => Permission::Unknown(refusal.message),
+            Outcome::Lost(message) | Outcome::Conflict(message) => Permission::Unknown(message),
+            other => Permission::Unknown(format!("the trial came to nothing: {other:?}")),
+        }
+    }
+}
+
+fn is_about_to_be_written(seen: &Observed, wanted: &Wanted, id: &Id) -> bool {
+    match seen.live.get(id) {
+        _ if wanted.strategy == Strategy::ReadOnly || wanted.complete => false,
+        Some(Seen::Absent) => true,
+        Some(Seen::Present(Present { content: Content::Read(_), .. })) => true,
+        Some(Seen::Present(Present { content: Content::Unread, .. })) => {
+            wanted.strategy == Strategy::CreateOnly
+        }
+        Some(Seen::Present(_) | Seen::Unknown(_)) | None => false,
+    }
+}
+
+/// Whether the object would go with the work, for which the right to delete is needed.
+fn owned(seen: &Observed, id: &Id) -> bool {
+    seen.hub.work().is_none_or(|work| ownership::would_own(work, id))
+}

@@ -1,0 +1,105 @@
+//! Works and ledgers as they are stored, read into what the planner knows.
+
+use cleat_api::appliedmanifestwork::{self, AppliedManifestWork};
+use cleat_api::manifestwork::{KEEP_ADOPTED, Keep, ManifestWork, ManifestWorkSpec};
+use cleat_core::id::Id;
+use cleat_core::work::observed::{
+    Agent, Applied, Book, Claim, Hub, Ledger, Origin, ReadOnly, Work,
+};
+use cleat_runtime::follow::Held;
+pub(super) use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::Key;
+
+/// Which life a ledger belongs to, if it is one of ours. Whose a stray is, its content says; that
+/// of another agent is told from the plan, which leaves it alone.
+pub(super) fn ledger_key(agent: &Agent, name: &str) -> Key {
+    if let Some(work) = name.strip_prefix(&agent.hub_hash).and_then(|rest| rest.strip_prefix('-')) {
+        return Key::Work(work.to_owned());
+    }
+    Key::Stray(name.to_owned())
+}
+
+/// The work as the hub has it, and what it asks for.
+pub(super) fn hub(held: &Held) -> (Hub, Option<ManifestWorkSpec>) {
+    let object = match held {
+        Held::Absent => return (Hub::Absent, None),
+        Held::Unknown(reason) => return (Hub::Unknown(reason.to_string()), None),
+        Held::Present(object) => object,
+    };
+    let work: ManifestWork = match object.parse() {
+        Ok(work) => work,
+        // What a later version of the kind may say must not be guessed at.
+        Err(error) => return (Hub::Unknown(format!("the work cannot be read: {error}")), None),
+    };
+    let ManifestWork { metadata, spec, status } = work;
+    let keep = match &spec.delete_option {
+        None => Ok(Keep::Nothing),
+        Some(option) => option.parse().map_err(|problem| problem.to_string()),
+    };
+    let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key));
+    let seen = Work {
+        namespace: metadata.namespace.clone().unwrap_or_default(),
+        uid: metadata.uid.clone().unwrap_or_default(),
+        resource_version: metadata.resource_version.clone().unwrap_or_default(),
+        generation: metadata.generation.unwrap_or_default(),
+        labels: metadata.labels.clone().unwrap_or_default(),
+        finalizers: metadata.finalizers.clone().unwrap_or_default(),
+        deleting: metadata.deletion_timestamp.is_some(),
+        keep,
+        keep_adopted: annotation(KEEP_ADOPTED).is_some_and(|value| value == "true"),
+        read_only: ReadOnly::default(),
+        status: status.unwrap_or_default(),
+    };
+    (Hub::Work(seen), Some(spec))
+}
+
+pub(super) fn ledger(held: &Held) -> Ledger {
+    let object = match held {
+        Held::Absent => return Ledger::Absent,
+        Held::Unknown(reason) => return Ledger::Unknown(reason.to_string()),
+        Held::Present(object) => object,
+    };
+    match object.parse() {
+        Ok(ledger) => Ledger::Present(book(ledger)),
+        Err(error) => Ledger::Unknown(format!("the AppliedManifestWork cannot be read: {error}")),
+    }
+}
+
+fn book(ledger: AppliedManifestWork) -> Book {
+    let AppliedManifestWork { metadata, spec, status } = ledger;
+    let status = status.unwrap_or_default();
+    let claims = spec.claims.into_iter().map(|claim| {
+        let appliedmanifestwork::Claim { group, resource, namespace, name, origin, kept } = claim;
+        let origin = match origin {
+            appliedmanifestwork::Origin::Created => Origin::Created,
+            appliedmanifestwork::Origin::Adopted => Origin::Adopted,
+        };
+        (Id { group, resource, namespace, name }, Claim { origin, kept })
+    });
+    let applied =
+        status.applied_resources.into_iter().map(|applied| {
+            let appliedmanifestwork::AppliedResource {
+                group,
+                version,
+                resource,
+                namespace,
+                name,
+                uid,
+            } = applied;
+            (Id { group, resource, namespace, name }, Applied { version, uid })
+        });
+    Book {
+        uid: metadata.uid.unwrap_or_default(),
+        resource_version: metadata.resource_version.unwrap_or_default(),
+        deleting: metadata.deletion_timestamp.is_some(),
+        finalizers: metadata.finalizers.unwrap_or_default(),
+        labels: metadata.labels.unwrap_or_default(),
+        hub_hash: spec.hub_hash,
+        work_name: spec.manifest_work_name,
+        agent_id: spec.agent_id,
+        claims: claims.collect(),
+        applied: applied.collect(),
+        eviction_start: status.eviction_start_time.map(|time| time.0),
+    }
+}

@@ -1,0 +1,158 @@
+//! What to do next about one work: the whole of its life on a cluster, read top to bottom.
+
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use serde_json::json;
+
+use super::converge;
+use super::ledger::{self, LEDGER_FINALIZER};
+use super::observed::{Applied, Book, Hub, Ledger, Observed, Work};
+use super::retire::{self, Fate};
+use crate::id::{Id, Target};
+use crate::write::{Action, Plan, Side, Write};
+
+/// Holds the work on the hub while anything of it may be on the cluster.
+pub const WORK_FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
+
+/// The next steps. Empty: nothing to do until something changes or [`super::report`] says when.
+///
+/// It is asked again after every execution, so it only has to be right about what comes next.
+pub fn plan(seen: &Observed) -> Plan {
+    match (&seen.hub, &seen.ledger) {
+        (_, Ledger::Unknown(_)) => vec![],
+        // Even a deletion that has begun waits: what is to be kept is for the hub to say.
+        (Hub::Unknown(_), _) => vec![],
+
+        (Hub::Work(work), ledger) if work.deleting => leave(seen, work, ledger),
+        (Hub::Work(_), Ledger::Present(book)) if book.deleting => retire_all(seen, book, vec![]),
+        (Hub::Work(work), _) if !work.has_finalizer() => vec![vec![add_finalizer(seen, work)]],
+        (Hub::Work(work), _) if work.is_complete() => vec![],
+        (Hub::Work(work), Ledger::Absent) => converge::begin(seen, work),
+        (Hub::Work(work), Ledger::Present(book)) => converge::plan(seen, work, book),
+
+        (Hub::Absent, Ledger::Absent) => vec![],
+        (Hub::Absent, Ledger::Present(book)) => evict(seen, book),
+    }
+}
+
+/// The work is deleted: the hub object goes when everything of it is settled on the cluster.
+fn leave(seen: &Observed, work: &Work, ledger: &Ledger) -> Plan {
+    let last = if work.has_finalizer() { vec![remove_finalizer(seen, work)] } else { vec![] };
+    match ledger {
+        Ledger::Unknown(_) => vec![],
+        Ledger::Absent => only(last),
+        Ledger::Present(book) => retire_all(seen, book, last),
+    }
+}
+
+/// Lets go of everything in the ledger, then of the ledger; `last` once that is gone.
+fn retire_all(seen: &Observed, book: &Book, last: Vec<Action>) -> Plan {
+    let ids = book.ids();
+    let fates = retire::fates(seen, book, ids.into_iter());
+    if !book.deleting {
+        // Marks come off while the ledger is not yet going, so that whoever finishes the job from
+        // the marks alone keeps what was declared to be kept.
+        let marked = |fate: &Fate| matches!(fate, Fate::Unmark { .. } | Fate::Undecided(_));
+        return match fates.values().any(marked) {
+            true => only(retire::unmark(seen, book, &fates)),
+            false => vec![vec![ledger::delete(seen, book)]],
+        };
+    }
+    if !fates.values().all(Fate::is_settled) {
+        let unmark = retire::unmark(seen, book, &fates);
+        let delete = retire::delete(seen, book, &fates);
+        let release = release(seen, book, &fates).into_iter().collect();
+        return [unmark, delete, release].into_iter().filter(|step| !step.is_empty()).collect();
+    }
+    if !book.finalizers.iter().any(|finalizer| finalizer == LEDGER_FINALIZER) {
+        // Somebody else holds the ledger now; the work waits for it to go.
+        return vec![];
+    }
+    let mut steps = vec![vec![ledger::close(seen, book)]];
+    if book.finalizers.len() == 1 && !last.is_empty() {
+        steps.push(last);
+    }
+    steps
+}
+
+/// What of the ledger is settled is struck off when the objects of a rank are all settled, so that
+/// progress is durable without a write per object.
+fn release(seen: &Observed, book: &Book, fates: &BTreeMap<&Id, Fate>) -> Option<Action> {
+    let turn = retire::turn(fates)?;
+    let settled = |id: &Id| fates.get(id).is_some_and(Fate::is_settled) && retire::rank(id) < turn;
+    let applied: BTreeMap<Id, Applied> = book
+        .applied
+        .iter()
+        .filter(|(id, _)| !settled(id))
+        .map(|(id, a)| (id.clone(), a.clone()))
+        .collect();
+    ledger::record(seen, book, &applied, book.eviction_start)
+}
+
+/// A ledger whose work the hub does not have: forced away there, or the hub is another one.
+fn evict(seen: &Observed, book: &Book) -> Plan {
+    if book.agent_id != seen.agent.id {
+        return vec![];
+    }
+    if book.deleting {
+        return retire_all(seen, book, vec![]);
+    }
+    let Some(grace) = seen.agent.eviction_grace else {
+        return only(ledger::record(seen, book, &book.applied, None).into_iter().collect());
+    };
+    let Some(start) = book.eviction_start else {
+        let began = ledger::record(seen, book, &book.applied, Some(seen.now));
+        return only(began.into_iter().collect());
+    };
+    match start.checked_add(grace) {
+        Ok(end) if end <= seen.now => retire_all(seen, book, vec![]),
+        _ => vec![],
+    }
+}
+
+/// A plan of one step, or none if there is nothing in it.
+pub(crate) fn only(step: Vec<Action>) -> Plan {
+    if step.is_empty() { vec![] } else { vec![step] }
+}
+
+pub(crate) fn work_target(seen: &Observed, work: &Work) -> Target {
+    let id = Id {
+        group: super::ownership::GROUP.into(),
+        resource: "manifestworks".into(),
+        namespace: work.namespace.clone(),
+        name: seen.name.clone(),
+    };
+    Target { version: "v1".into(), id }
+}
+
+fn set_finalizers(seen: &Observed, work: &Work, finalizers: Vec<&str>) -> Action {
+    let patch = json!({ "metadata": {
+        "uid": work.uid,
+        "resourceVersion": work.resource_version,
+        "finalizers": finalizers,
+    }});
+    Action { side: Side::Hub, target: work_target(seen, work), write: Write::Merge(patch) }
+}
+
+fn add_finalizer(seen: &Observed, work: &Work) -> Action {
+    let others = work.finalizers.iter().map(|finalizer| finalizer.as_str());
+    set_finalizers(seen, work, others.chain([WORK_FINALIZER]).collect())
+}
+
+pub(crate) fn remove_finalizer(seen: &Observed, work: &Work) -> Action {
+    let others = work.finalizers.iter().map(|finalizer| finalizer.as_str());
+    set_finalizers(seen, work, others.filter(|finalizer| *finalizer != WORK_FINALIZER).collect())
+}
+
+impl Work {
+    pub(crate) fn has_finalizer(&self) -> bool {
+        self.finalizers.iter().any(|finalizer| finalizer == WORK_FINALIZER)
+    }
+
+    /// A completed work is frozen: nothing of it is applied or taken back until it is deleted.
+    pub fn is_complete(&self) -> bool {
+        self.status.conditions.iter().any(|c| c.type_ == "Complete" && c.status == "True")
+    }
+}

@@ -1,0 +1,99 @@
+//! What a deleting work says: how much remains, what the first of it is, and what each waits for.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+
+use cleat_api::manifestwork::{ManifestWorkStatus, condition as kinds, reason};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use super::{Conditions, Found};
+use crate::id::Id;
+use crate::work::observed::{Ledger, Observed, Work};
+use crate::work::ownership::ledger_target;
+use crate::work::retire::{self, Fate, Unmarked};
+use crate::work::trouble::TroubleKind;
+
+/// How many objects are named.
+const NAMED: usize = 5;
+
+/// The status of a deleting work: all that was said before, and how the deletion stands.
+pub(super) fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus> {
+    let message = match &seen.ledger {
+        Ledger::Absent => return None,
+        Ledger::Unknown(why) => format!("{BEGUN}; the cluster cannot be asked: {why}"),
+        Ledger::Present(book) => {
+            let fates = retire::fates(seen, book, book.ids().into_iter());
+            message(seen, &fates)
+        }
+    };
+    let old = &work.status.conditions;
+    let mut conditions = Conditions { old, now: seen.now, generation: work.generation };
+    let found = Found::new(kinds::DELETING, "True", reason::WORK_DELETING, message);
+    let others = old.iter().filter(|condition| condition.type_ != kinds::DELETING);
+    let mut conditions: Vec<Condition> = others.cloned().chain(conditions.set(found)).collect();
+    conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
+    Some(ManifestWorkStatus { conditions, ..work.status.clone() })
+}
+
+const BEGUN: &str = "ManifestWork is being deleted";
+
+fn message(seen: &Observed, fates: &BTreeMap<&Id, Fate>) -> String {
+    let turn = retire::turn(fates);
+    let mut first = Vec::new();
+    let mut queued = 0_usize;
+    let mut unsettled = 0_usize;
+    for (id, fate) in fates {
+        if fate.is_settled() {
+            continue;
+        }
+        unsettled += 1;
+        // What waits for its turn has no reason of its own.
+        if fate.remains() && Some(retire::rank(id)) != turn {
+            queued += 1;
+            continue;
+        }
+        first.push(format!("{id} ({})", waits_for(seen, id, fate)));
+    }
+    let ledger = ledger_target(&seen.agent.hub_hash, &seen.name).id;
+    let trouble = seen.troubles.get(&ledger).filter(|trouble| trouble.kind != TroubleKind::Stale);
+    if let Some(trouble) = trouble {
+        return format!("{BEGUN}; its AppliedManifestWork cannot be written: {}", trouble.message);
+    }
+    if unsettled == 0 {
+        return BEGUN.to_string();
+    }
+    let more = first.len().saturating_sub(NAMED);
+    first.truncate(NAMED);
+    let mut message = match unsettled {
+        1 => format!("{BEGUN}; 1 object remains: {}", first.join("; ")),
+        many => format!("{BEGUN}; {many} objects remain: {}", first.join("; ")),
+    };
+    if more > 0 {
+        message.push_str(&format!("; and {more} more"));
+    }
+    if queued > 0 {
+        message.push_str(&format!("; {queued} others go after these"));
+    }
+    message
+}
+
+fn waits_for(seen: &Observed, id: &Id, fate: &Fate) -> String {
+    let trouble = seen.troubles.get(id).filter(|trouble| trouble.kind != TroubleKind::Stale);
+    match (fate, trouble) {
+        (Fate::Terminating(finalizers), _) if finalizers.is_empty() => "terminating".into(),
+        (Fate::Terminating(finalizers), _) => match finalizers.as_slice() {
+            [one] => format!("waiting for finalizer {one}"),
+            many => format!("waiting for finalizers {}", many.join(", ")),
+        },
+        (Fate::Unknown(why), _) => format!("cannot be seen: {why}"),
+        (Fate::Undecided(why), _) => format!("neither deleted nor kept: {why}"),
+        (_, Some(trouble)) => trouble.message.clone(),
+        (Fate::Unmark { why: Unmarked::Kept(field), .. }, None) => {
+            format!("kept by {field}; mark to be taken off")
+        }
+        (Fate::Unmark { .. }, None) => "kept; mark to be taken off".into(),
+        (Fate::Delete { .. } | Fate::Settled(_), None) => "to be deleted".into(),
+    }
+}

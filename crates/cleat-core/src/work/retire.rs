@@ -1,0 +1,183 @@
+//! Letting go of objects: what becomes of each that a work held and holds no longer.
+//!
+//! The same decision serves an object that left the manifests, a deleted work and an evicted
+//! ledger. Objects go in reverse order of kinds, and a kind waits until the ones that may need it
+//! were seen gone: a custom resource is gone before the workload that serves its finalizer, and
+//! that before its rights, definitions and namespaces.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde_json::json;
+
+use super::kind_order::removal_rank;
+use super::observed::{Book, Observed, Seen};
+use super::ownership::{Ownership, origin, ownership};
+use crate::id::{Id, Target};
+use crate::write::{Action, Propagation, Side, Write};
+
+/// What becomes of an object that is let go of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fate {
+    /// Nothing of ours is left there: it can be forgotten.
+    Settled(Settled),
+    /// It stays; our mark has to come off.
+    Unmark {
+        why: Unmarked,
+        uid: String,
+        resource_version: String,
+    },
+    Delete {
+        uid: String,
+        resource_version: String,
+    },
+    /// Accepted for deletion, held back by these finalizers (or about to go, if there are none).
+    Terminating(Vec<String>),
+    /// It cannot be seen, so nothing is done and nothing forgotten.
+    Unknown(String),
+    /// The work contradicts itself.
+    Undecided(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    Gone,
+    /// It is there without our mark: kept on purpose, or somebody else's.
+    NotOurs,
+}
+
+/// Why an object stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unmarked {
+    /// The field that says so.
+    Kept(&'static str),
+    /// Another work holds it as well.
+    Shared,
+    /// Somebody made it anew, with our mark copied along.
+    Recreated,
+}
+
+/// What becomes of everything in `leaving`.
+pub(crate) fn fates<'a>(
+    seen: &Observed,
+    book: &Book,
+    leaving: impl Iterator<Item = &'a Id>,
+) -> BTreeMap<&'a Id, Fate> {
+    leaving.map(|id| (id, fate(seen, book, id))).collect()
+}
+
+fn fate(seen: &Observed, book: &Book, id: &Id) -> Fate {
+    let present = match seen.live.get(id) {
+        Some(Seen::Present(present)) => present,
+        Some(Seen::Absent) => return Fate::Settled(Settled::Gone),
+        Some(Seen::Unknown(reason)) => return Fate::Unknown(reason.clone()),
+        None => return Fate::Unknown("it was not looked at".into()),
+    };
+    let recorded = book.recorded_uid(id).is_some_and(|uid| uid == present.uid);
+    // A work that is gone from the hub has said all it had to say when it was last applied.
+    let wish = match seen.hub.work() {
+        Some(work) => ownership(work, id, origin(book, id, present)),
+        None if book.is_kept(id) => Ownership::Kept("deleteOption"),
+        None => Ownership::Owned,
+    };
+    // Without our mark it was given up: by us, because the work said so, or by somebody who took the
+    // mark off. In the first case the work may have changed its mind since.
+    let given_up = !(book.is_kept(id) && recorded && wish == Ownership::Owned);
+    if !present.is_held_by(book) && given_up {
+        return Fate::Settled(Settled::NotOurs);
+    }
+    let (uid, resource_version) = (present.uid.clone(), present.resource_version.clone());
+    let unmark =
+        |why| Fate::Unmark { why, uid: uid.clone(), resource_version: resource_version.clone() };
+    if book.recorded_uid(id).is_some() && !recorded {
+        return unmark(Unmarked::Recreated);
+    }
+    match wish {
+        Ownership::Kept(why) => unmark(Unmarked::Kept(why)),
+        Ownership::Undecided(problem) => Fate::Undecided(problem),
+        Ownership::Owned if present.other_holder(&seen.ledger_name()).is_some() => {
+            match present.is_held_by(book) {
+                true => unmark(Unmarked::Shared),
+                false => Fate::Settled(Settled::NotOurs),
+            }
+        }
+        Ownership::Owned => match &present.terminating {
+            Some(finalizers) => Fate::Terminating(finalizers.clone()),
+            None => Fate::Delete { uid, resource_version },
+        },
+    }
+}
+
+/// Takes our marks off what stays.
+pub(crate) fn unmark(seen: &Observed, book: &Book, fates: &BTreeMap<&Id, Fate>) -> Vec<Action> {
+    let ledger = seen.ledger_name();
+    let mut actions = Vec::new();
+    for (id, fate) in fates {
+        let Fate::Unmark { uid, resource_version, .. } = fate else { continue };
+        let Some(Seen::Present(present)) = seen.live.get(*id) else { continue };
+        let Some(references) = present.references(&ledger, book, false) else { continue };
+        if !seen.must_wait(id) {
+            let write = Write::Merge(json!({ "metadata": {
+                "uid": uid,
+                "resourceVersion": resource_version,
+                "ownerReferences": references,
+            }}));
+            actions.push(Action { side: Side::Cluster, target: target(book, seen, id), write });
+        }
+    }
+    actions
+}
+
+/// Deletes the objects of the rank whose turn it is.
+pub(crate) fn delete(seen: &Observed, book: &Book, fates: &BTreeMap<&Id, Fate>) -> Vec<Action> {
+    let turn = turn(fates);
+    let mut actions = Vec::new();
+    for (id, fate) in fates {
+        let Fate::Delete { uid, resource_version } = fate else { continue };
+        if Some(rank(id)) != turn || seen.must_wait(id) {
+            continue;
+        }
+        let write = Write::Delete {
+            uid: uid.clone(),
+            // Another work may be taking hold of the object at this moment; then it must not go.
+            resource_version: Some(resource_version.clone()),
+            propagation: Propagation::Background,
+        };
+        actions.push(Action { side: Side::Cluster, target: target(book, seen, id), write });
+    }
+    actions
+}
+
+/// The rank whose objects go now: the first in the order of removal that has anything left.
+pub(crate) fn turn(fates: &BTreeMap<&Id, Fate>) -> Option<u16> {
+    let remaining = fates.iter().filter(|(_, fate)| fate.remains());
+    remaining.map(|(id, _)| rank(id)).min()
+}
+
+pub(crate) fn rank(id: &Id) -> u16 {
+    removal_rank(&id.group, &id.resource)
+}
+
+impl Fate {
+    /// Whether an object that has to go is still there, as far as anyone knows.
+    pub fn remains(&self) -> bool {
+        match self {
+            Self::Settled(_) | Self::Unmark { .. } => false,
+            Self::Delete { .. } | Self::Terminating(_) | Self::Unknown(_) | Self::Undecided(_) => {
+                true
+            }
+        }
+    }
+
+    pub fn is_settled(&self) -> bool {
+        matches!(self, Self::Settled(_))
+    }
+}
+
+/// The version an object was last applied in, or the one the cluster was asked for last.
+fn target(book: &Book, seen: &Observed, id: &Id) -> Target {
+    let recorded = book.applied.get(id).map(|applied| applied.version.clone());
+    let version = seen.versions.get(id).cloned().or(recorded).unwrap_or_default();
+    Target { version, id: id.clone() }
+}

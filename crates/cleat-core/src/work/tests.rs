@@ -1,0 +1,5 @@
+//! Works in worlds small enough to hold in one hand.
+
+mod histories;
+mod plans;
+mod world;

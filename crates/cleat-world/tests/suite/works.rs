@@ -1,0 +1,4 @@
+//! Works from hub to cluster and away again, with an agent in this process.
+
+mod applying;
+mod letting_go;

@@ -1,0 +1,145 @@
+//! `cleat agent`: what runs for one managed cluster.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use cleat_agent::work;
+use cleat_hub::prepare;
+use cleat_runtime::connect::connect;
+use cleat_runtime::tasks::Tasks;
+use jiff::{SignedDuration, Span};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+
+use crate::interrupt::interrupted;
+
+/// Runs until it is interrupted. It needs no way in: it dials out to the hub and to its cluster.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The cluster's name, which is its namespace on the hub
+    #[arg(long, alias = "spoke-cluster-name", env = "CLEAT_CLUSTER_NAME")]
+    cluster_name: String,
+    /// The kubeconfig of the hub
+    #[arg(long, alias = "workload-source-config", env = "CLEAT_HUB_KUBECONFIG")]
+    hub_kubeconfig: PathBuf,
+    /// The context in it
+    #[arg(long)]
+    hub_context: Option<String>,
+    /// The kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's own account]
+    #[arg(long, alias = "spoke-kubeconfig")]
+    kubeconfig: Option<PathBuf>,
+    /// The context in it
+    #[arg(long)]
+    context: Option<String>,
+    /// Sets agents that share a cluster apart [default: a hash of the hub's address]
+    #[arg(long, default_value = "")]
+    agent_id: String,
+    /// Remove the objects of works that the hub does not have any more, after this long ("60m");
+    /// without it they are left alone, in case the hub is the one that forgot
+    #[arg(long, alias = "appliedmanifestwork-eviction-grace-period", value_parser = duration)]
+    eviction_grace: Option<SignedDuration>,
+    /// The least time between two reports of an object's state, for works that ask for polling
+    #[arg(long, alias = "status-sync-interval", default_value = "10s", value_parser = duration)]
+    status_interval: SignedDuration,
+    /// Report lists and objects, as JSON text, where a work asks for such feedback
+    #[arg(long)]
+    report_structures: bool,
+    /// Works under way at the same time
+    #[arg(long, alias = "workload-agent-workers", default_value_t = 32)]
+    workers: usize,
+    /// Requests under way at the same time, on each side
+    #[arg(long, default_value_t = 32)]
+    in_flight: usize,
+    /// Give the cluster Cleat's definitions first, in place of others of the same names
+    #[arg(long)]
+    define: bool,
+}
+
+fn duration(text: &str) -> Result<SignedDuration, String> {
+    let span: Span = text.parse().map_err(|error| format!("{error}; write 90s or 60m"))?;
+    let duration = SignedDuration::try_from(span).map_err(|error| error.to_string())?;
+    if duration.is_negative() {
+        return Err("must not be negative".to_owned());
+    }
+    Ok(duration)
+}
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(args))
+}
+
+async fn serve(args: Args) -> Result<()> {
+    let (hub_config, hub_address) = hub(&args.hub_kubeconfig, args.hub_context.clone()).await?;
+    let cluster_config = cluster(args.kubeconfig.clone(), args.context.clone()).await?;
+    let server = cluster_config.cluster_url.to_string();
+    let cluster_client = connect(cluster_config, work::FIELD_MANAGER)?;
+    if args.define {
+        prepare::prepare_cluster(&cluster_client).await.context("give the cluster its kinds")?;
+    }
+    let config = work::Config {
+        agent_id: args.agent_id,
+        eviction_grace: args.eviction_grace,
+        status_interval: args.status_interval,
+        report_structures: args.report_structures,
+        workers: args.workers.max(1),
+        in_flight: args.in_flight.max(1),
+        ..work::Config::new(
+            connect(hub_config, work::FIELD_MANAGER)?,
+            cluster_client,
+            &args.cluster_name,
+            &hub_address,
+        )
+    };
+    eprintln!("looking after {server} as {} for {hub_address}; Ctrl-C stops", args.cluster_name);
+    let tasks = Tasks::new();
+    work::start(config, &tasks);
+    interrupted().await?;
+    eprintln!("stopping");
+    tasks.shutdown().await;
+    Ok(())
+}
+
+/// Where the cluster is.
+async fn cluster(kubeconfig: Option<PathBuf>, context: Option<String>) -> Result<kube::Config> {
+    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+    Ok(match kubeconfig {
+        Some(path) => {
+            let read = Kubeconfig::read_from(&path)
+                .with_context(|| format!("read the kubeconfig {}", path.display()))?;
+            kube::Config::from_custom_kubeconfig(read, &options).await?
+        }
+        None if options.context.is_some() => kube::Config::from_kubeconfig(&options).await?,
+        None => kube::Config::infer().await.context("find out where the cluster is")?,
+    })
+}
+
+/// Where the hub is, and its address exactly as written: ledgers are named after that.
+async fn hub(path: &Path, context: Option<String>) -> Result<(kube::Config, String)> {
+    let read = Kubeconfig::read_from(path)
+        .with_context(|| format!("read the kubeconfig of the hub, {}", path.display()))?;
+    let context = context.or_else(|| read.current_context.clone());
+    let named = read.contexts.iter().find(|named| Some(&named.name) == context.as_ref());
+    let cluster = named.and_then(|named| named.context.as_ref()).map(|context| &context.cluster);
+    let cluster = read.clusters.iter().find(|named| Some(&named.name) == cluster);
+    let server = cluster.and_then(|named| named.cluster.as_ref()?.server.clone());
+    let Some(server) = server else {
+        bail!("{} names no server for the hub; choose one with --hub-context", path.display());
+    };
+    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+    let config = kube::Config::from_custom_kubeconfig(read, &options).await?;
+    Ok((config, server))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        assert_eq!(duration("60m"), Ok(SignedDuration::from_mins(60)));
+        assert_eq!(duration("1h30m"), Ok(SignedDuration::from_mins(90)));
+        assert_eq!(duration("10s"), Ok(SignedDuration::from_secs(10)));
+        assert!(duration("soon").is_err());
+        assert!(duration("-1s").is_err());
+    }
+}
