@@ -8,6 +8,7 @@
 mod carry;
 mod kind;
 mod meta;
+mod names;
 mod reading;
 
 use std::collections::{BTreeMap, BTreeSet};

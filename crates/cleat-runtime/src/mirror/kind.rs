@@ -1,8 +1,6 @@
 //! All that a mirror knows of one kind. Pure but for the hash and the notification.
 
-use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::meta::{Head, Meta, Owners};
+use super::names::{Named, Names};
 use super::{GRACE, Look, Reason};
 use crate::known::{Known, Sure};
 use crate::reflect::Wish;
@@ -61,10 +60,6 @@ struct Entry {
     /// The round of the list that last had it.
     listed: u32,
 }
-
-/// An id by its name, within a namespace of a kind.
-#[derive(Clone)]
-struct Named(Arc<Id>);
 
 enum Line {
     New,
@@ -230,7 +225,7 @@ impl Kind {
 
     /// Gives what changed by not being in the list.
     pub(super) fn list_ended(&mut self, revision: Option<u64>) -> Vec<Arc<Id>> {
-        self.names.all = self.listing.take().unwrap_or_default();
+        self.names.replace(self.listing.take().unwrap_or_default());
         self.synced = true;
         self.reached = revision.unwrap_or_default();
         let Self { spots, names, unread, round, .. } = self;
@@ -393,58 +388,5 @@ impl Kind {
     }
 }
 
-/// The names of all objects of a kind, as numbers. With a secret in them: nobody can choose two
-/// names to be taken for each other.
-#[derive(Default)]
-struct Names {
-    all: HashSet<u64>,
-    secret: RandomState,
-}
-
-impl Names {
-    fn hash(&self, namespace: &str, name: &str) -> u64 {
-        self.secret.hash_one((namespace, name))
-    }
-
-    fn contains(&self, namespace: &str, name: &str) -> bool {
-        self.all.contains(&self.hash(namespace, name))
-    }
-
-    fn insert(&mut self, namespace: &str, name: &str) {
-        self.all.insert(self.hash(namespace, name));
-    }
-
-    fn remove(&mut self, namespace: &str, name: &str) {
-        self.all.remove(&self.hash(namespace, name));
-    }
-
-    fn len(&self) -> usize {
-        self.all.len()
-    }
-}
-
-impl Borrow<str> for Named {
-    fn borrow(&self) -> &str {
-        &self.0.name
-    }
-}
-
-impl PartialEq for Named {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.name == other.0.name
-    }
-}
-
-impl Eq for Named {}
-
-impl PartialOrd for Named {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Named {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.name.cmp(&other.0.name)
-    }
-}
+#[cfg(test)]
+mod tests;
