@@ -14,6 +14,7 @@ use cleat_core::work::observed::{
 use cleat_core::work::wanted::{self, Mapping};
 use cleat_core::write::Side;
 use cleat_runtime::execute::Read;
+use cleat_runtime::follow::Held;
 use cleat_runtime::kinds;
 use cleat_runtime::mirror::{Look, Meta};
 use futures::StreamExt as _;
@@ -83,7 +84,13 @@ impl Context {
 
     fn hub(&self, key: &Key) -> (Hub, Option<ManifestWorkSpec>) {
         match key {
-            Key::Work(name) => records::hub(&self.works.get(&self.config.cluster, name)),
+            Key::Work(name) => {
+                match (self.works.get(&self.config.cluster, name), self.works.trouble()) {
+                    // It was not there when the hub was last heard; that is no news of now.
+                    (Held::Absent, Some(reason)) => (Hub::Unknown(reason.to_string()), None),
+                    (held, _) => records::hub(&held),
+                }
+            }
             // Whether the hub can be reached decides nothing about another hub's ledger, but while
             // ours cannot be reached nothing should be taken for gone.
             Key::Stray(_) => match self.works.trouble() {
