@@ -6,7 +6,6 @@
 //! and knows neither `cel.bind` nor macros with two variables.
 
 mod check;
-mod expression;
 mod value;
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -14,7 +13,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use cel::{Value as CelValue, objects::OptionalValue};
 use serde_json::Value;
 
-pub use expression::{Expression, Failure};
+pub use cleat_dialect::cel::{Expression, Failure};
 
 use super::{
     Schema, Type,

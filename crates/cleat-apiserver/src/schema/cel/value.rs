@@ -9,7 +9,7 @@ use cel::{
 };
 use serde_json::{Number, Value};
 
-use super::expression::Expression;
+use super::Expression;
 use crate::schema::{Additional, Node, Schema, Type};
 
 /// JSON without a schema, as admission expressions see it.

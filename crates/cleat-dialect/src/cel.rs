@@ -1,14 +1,20 @@
-//! One CEL expression: compiled once, evaluated many times, within bounds.
+//! One CEL expression: compiled once, evaluated many times, within bounds, with the functions
+//! Kubernetes has.
 //!
 //! The parser underneath needs stack in proportion to nesting and the evaluator has no cost limit,
 //! so both are kept on a short leash here: length, nesting and depth are limited before anything
 //! is evaluated, and how often loops could run is estimated from the data.
 
-use std::{panic, sync::OnceLock, thread};
+use std::{
+    panic,
+    sync::{Arc, OnceLock},
+    thread,
+};
 
 use cel::{
     Context, ExecutionError, IdedExpr, Value,
     common::ast::{EntryExpr, Expr, LiteralValue, operators},
+    objects::{Key, Map},
     parser::Parser,
 };
 use kube_cel::KubeCelExt;
@@ -59,7 +65,7 @@ impl Expression {
     }
 
     /// Parses several expressions at the cost of one thread.
-    pub(super) fn parse_all(sources: &[&str]) -> Vec<Result<Self, String>> {
+    pub fn parse_all(sources: &[&str]) -> Vec<Result<Self, String>> {
         let mut results: Vec<Result<Self, String>> = Vec::with_capacity(sources.len());
         thread::scope(|scope| {
             // A thread of its own has the stack the parser needs, and keeps its panics apart.
@@ -77,7 +83,8 @@ impl Expression {
         results
     }
 
-    pub(super) fn tree(&self) -> &IdedExpr {
+    /// What was parsed.
+    pub fn tree(&self) -> &IdedExpr {
         &self.tree
     }
 
@@ -88,13 +95,22 @@ impl Expression {
 
     /// Evaluates with these variables.
     pub fn evaluate(&self, variables: &[(&str, Value)]) -> Result<Value, Failure> {
+        self.evaluate_with(Functions::Kubernetes, variables)
+    }
+
+    /// The same with a choice of functions.
+    pub fn evaluate_with(
+        &self,
+        functions: Functions,
+        variables: &[(&str, Value)],
+    ) -> Result<Value, Failure> {
         let largest = variables.iter().map(|(_, value)| largest_collection(value)).max();
         let rounds = largest.unwrap_or(1).max(1).saturating_pow(self.loops);
         if rounds.saturating_mul(self.nodes) > MOST_STEPS {
             return Err(Failure::OverBudget);
         }
         let run = || {
-            let mut context = functions().new_inner_scope();
+            let mut context = functions.context().new_inner_scope();
             for (name, value) in variables {
                 context.add_variable_from_value(*name, value.clone());
             }
@@ -239,32 +255,119 @@ fn largest_collection(value: &Value) -> u64 {
     }
 }
 
-/// The functions every expression may call.
-fn functions() -> &'static Context<'static> {
-    static FUNCTIONS: OnceLock<Context<'static>> = OnceLock::new();
-    FUNCTIONS.get_or_init(|| {
-        let mut context = Context::default().with_all();
-        context.add_function("dyn", |value: Value| -> Result<Value, ExecutionError> { Ok(value) });
-        context.add_function("bool", |value: Value| -> Result<Value, ExecutionError> {
-            match &value {
-                Value::Bool(_) => Ok(value),
-                Value::String(text) => match text.as_str() {
-                    "true" | "True" | "TRUE" | "t" | "1" => Ok(Value::Bool(true)),
-                    "false" | "False" | "FALSE" | "f" | "0" => Ok(Value::Bool(false)),
-                    _ => Err(ExecutionError::function_error("bool", "type conversion error")),
-                },
-                _ => Err(ExecutionError::NoSuchOverload),
-            }
-        });
-        // The one that comes with the functions allocates whatever it is asked for.
-        context.add_function("lists.range", |count: i64| -> Result<Value, ExecutionError> {
-            if count > LONGEST_RANGE {
-                return Err(ExecutionError::function_error("lists.range", "the range is too long"));
-            }
-            Ok(Value::List((0..count).map(Value::Int).collect::<Vec<_>>().into()))
-        });
-        context
-    })
+/// The functions an expression may call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Functions {
+    /// Those that Kubernetes has.
+    Kubernetes,
+    /// And `hasConditions`, which the condition rules of works have.
+    Works,
+}
+
+impl Functions {
+    fn context(self) -> &'static Context<'static> {
+        static KUBERNETES: OnceLock<Context<'static>> = OnceLock::new();
+        static WORKS: OnceLock<Context<'static>> = OnceLock::new();
+        match self {
+            Self::Kubernetes => KUBERNETES.get_or_init(kubernetes),
+            Self::Works => WORKS.get_or_init(|| {
+                let mut context = kubernetes();
+                context.add_function(
+                    "hasConditions",
+                    |value: Value| -> Result<Value, ExecutionError> {
+                        let Value::Map(map) = value else { return Ok(Value::Bool(false)) };
+                        let key = Key::String(Arc::new("conditions".to_owned()));
+                        let list = map.map.get(&key);
+                        let any = matches!(list, Some(Value::List(list)) if !list.is_empty());
+                        Ok(Value::Bool(any))
+                    },
+                );
+                context
+            }),
+        }
+    }
+}
+
+fn kubernetes() -> Context<'static> {
+    let mut context = Context::default().with_all();
+    context.add_function("dyn", |value: Value| -> Result<Value, ExecutionError> { Ok(value) });
+    context.add_function("bool", |value: Value| -> Result<Value, ExecutionError> {
+        match &value {
+            Value::Bool(_) => Ok(value),
+            Value::String(text) => match text.as_str() {
+                "true" | "True" | "TRUE" | "t" | "1" => Ok(Value::Bool(true)),
+                "false" | "False" | "FALSE" | "f" | "0" => Ok(Value::Bool(false)),
+                _ => Err(ExecutionError::function_error("bool", "type conversion error")),
+            },
+            _ => Err(ExecutionError::NoSuchOverload),
+        }
+    });
+    // The one that comes with the functions allocates whatever it is asked for.
+    context.add_function("lists.range", |count: i64| -> Result<Value, ExecutionError> {
+        if count > LONGEST_RANGE {
+            return Err(ExecutionError::function_error("lists.range", "the range is too long"));
+        }
+        Ok(Value::List((0..count).map(Value::Int).collect::<Vec<_>>().into()))
+    });
+    context
+}
+
+/// What a value is to those who ask for a truth or a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Truth(bool),
+    Text(String),
+    /// Something else, of the type that cel-go calls so.
+    Other(String),
+}
+
+impl Answer {
+    pub fn of(value: &Value) -> Self {
+        match value {
+            Value::Bool(truth) => Self::Truth(*truth),
+            Value::String(text) => Self::Text(text.to_string()),
+            other => Self::Other(type_name(other)),
+        }
+    }
+
+    /// The name of its type.
+    pub fn type_name(&self) -> &str {
+        match self {
+            Self::Truth(_) => "bool",
+            Self::Text(_) => "string",
+            Self::Other(name) => name,
+        }
+    }
+}
+
+/// JSON as an expression without a schema sees it.
+pub fn from_json(value: &serde_json::Value) -> Value {
+    match value {
+        serde_json::Value::Null => Value::Null,
+        serde_json::Value::Bool(flag) => Value::Bool(*flag),
+        serde_json::Value::Number(number) => match number.as_i64() {
+            Some(whole) => Value::Int(whole),
+            None => Value::Float(number.as_f64().unwrap_or_default()),
+        },
+        serde_json::Value::String(text) => Value::String(Arc::new(text.clone())),
+        serde_json::Value::Array(items) => {
+            Value::List(Arc::new(items.iter().map(from_json).collect()))
+        }
+        serde_json::Value::Object(entries) => {
+            let entries = entries
+                .iter()
+                .map(|(key, value)| (Key::String(Arc::new(key.clone())), from_json(value)));
+            Value::Map(Map { map: Arc::new(entries.collect()) })
+        }
+    }
+}
+
+/// The name cel-go has for the type of a value.
+fn type_name(value: &Value) -> String {
+    match value.type_of() {
+        cel::objects::ValueType::Float => "double".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 fn failure(error: ExecutionError) -> Failure {
