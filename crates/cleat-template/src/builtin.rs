@@ -50,10 +50,15 @@ fn len(_: &Env, slots: &[Slot]) -> Result<Slot, Fault> {
         Value::Nil => return Err(Fault::text("reflect: call of reflect.Value.Type on zero Value")),
         other => match other.string_bytes() {
             Some(bytes) => bytes.len(),
-            None => return Err(Fault::text(format!("len of type {}", other.type_name()))),
+            None => return Err(Fault::text(format!("len of type {}", pointed(other)))),
         },
     };
     Ok(Slot::new(Value::length(length)))
+}
+
+/// The type of what a value is or points to.
+fn pointed(value: &Value) -> String {
+    value.type_name().trim_start_matches('*').to_owned()
 }
 
 fn index(_: &Env, slots: &[Slot]) -> Result<Slot, Fault> {
@@ -93,7 +98,7 @@ fn index(_: &Env, slots: &[Slot]) -> Result<Slot, Fault> {
                     Slot::new(Value::Uint(u64::from(*byte), UintKind::Uint8))
                 }
                 None => {
-                    let given = other.type_name();
+                    let given = pointed(other);
                     return Err(Fault::text(format!("can't index item of type {given}")));
                 }
             },
@@ -179,12 +184,16 @@ fn printf(env: &Env, args: &Args<'_>) -> Answer {
 
 /// The arguments of an escaping function as one text.
 fn joined(env: &Env, args: &Args<'_>) -> Result<String, Fault> {
+    Ok(String::from_utf8_lossy(&joined_bytes(env, args)?).into_owned())
+}
+
+fn joined_bytes(env: &Env, args: &Args<'_>) -> Result<Vec<u8>, Fault> {
     let shown: Vec<Value> = args
         .from(0)
         .iter()
         .map(|value| if value.is_nil() { Value::text("<no value>") } else { value.clone() })
         .collect();
-    Ok(String::from_utf8_lossy(&print::sprint(&shown, &env.budget)?).into_owned())
+    print::sprint(&shown, &env.budget)
 }
 
 fn html(env: &Env, args: &Args<'_>) -> Answer {
@@ -220,15 +229,15 @@ fn js(env: &Env, args: &Args<'_>) -> Answer {
 }
 
 fn urlquery(env: &Env, args: &Args<'_>) -> Answer {
-    Ok(Value::text(query_escape(&joined(env, args)?)))
+    Ok(Value::text(query_escape(&joined_bytes(env, args)?)))
 }
 
-fn query_escape(text: &str) -> String {
+fn query_escape(bytes: &[u8]) -> String {
     let mut out = String::new();
-    for byte in text.bytes() {
-        match byte {
+    for byte in bytes {
+        match *byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                out.push(char::from(byte));
+                out.push(char::from(*byte));
             }
             b' ' => out.push('+'),
             _ => out += &format!("%{byte:02X}"),

@@ -176,7 +176,7 @@ pub(crate) fn parse_uint(text: &str) -> Option<u64> {
     u64::from_str_radix(&digits.replace('_', ""), radix).ok()
 }
 
-/// `strconv.ParseFloat`, without hexadecimal mantissas.
+/// `strconv.ParseFloat`; underscores may stand between digits.
 pub(crate) fn parse_float(text: &str) -> Option<f64> {
     let lower = text.to_ascii_lowercase();
     let bare = lower.strip_prefix(['+', '-']).unwrap_or(&lower);
@@ -187,7 +187,17 @@ pub(crate) fn parse_float(text: &str) -> Option<f64> {
     if !infinite && !bare.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return None;
     }
-    let value: f64 = lower.parse().ok()?;
+    let misplaced = bare.split('_').collect::<Vec<_>>().windows(2).any(|sides| match sides {
+        [left, right] => {
+            !left.ends_with(|c: char| c.is_ascii_digit())
+                || !right.starts_with(|c: char| c.is_ascii_digit())
+        }
+        _ => false,
+    });
+    if misplaced {
+        return None;
+    }
+    let value: f64 = lower.replace('_', "").parse().ok()?;
     (infinite || value.is_finite()).then_some(value)
 }
 

@@ -105,7 +105,7 @@ impl<'a> Printer<'a> {
         match (value, verb) {
             (_, 'T') if depth == 0 => return self.padded(value.type_name().as_bytes(), flags),
             (Value::Nil, 'v') if depth == 0 => return self.padded(b"<nil>", flags),
-            (Value::Nil, _) if depth == 0 => return self.bad_verb(value, verb),
+            (Value::Nil, _) if depth == 0 => return self.bad_verb(value, verb, flags),
             (Value::Nil, _) if flags.sharp_v => return self.push("interface {}(nil)"),
             (Value::Nil, _) => return self.push("<nil>"),
             _ => {}
@@ -131,7 +131,9 @@ impl<'a> Printer<'a> {
             Value::List(_) | Value::Map(_) | Value::Struct(_) => {
                 self.container(value, verb, flags, depth)
             }
-            Value::Bool(_) | Value::Time(_) | Value::Version(_) => self.bad_verb(value, verb),
+            Value::Bool(_) | Value::Time(_) | Value::Version(_) => {
+                self.bad_verb(value, verb, flags)
+            }
         }
     }
 
@@ -214,7 +216,7 @@ impl<'a> Printer<'a> {
                 let text = hex_text(bytes, verb, flags);
                 self.padded(text.as_bytes(), flags)
             }
-            _ => self.bad_verb(value, verb),
+            _ => self.bad_verb(value, verb, flags),
         }
     }
 
@@ -227,14 +229,14 @@ impl<'a> Printer<'a> {
         self.padded(text.as_bytes(), flags)
     }
 
-    fn bad_verb(&mut self, value: &Value, verb: char) -> Result<(), Fault> {
+    fn bad_verb(&mut self, value: &Value, verb: char, flags: &Flags) -> Result<(), Fault> {
         self.push(&format!("%!{verb}("))?;
         if value.is_nil() {
             self.push("<nil>")?;
         } else {
             self.push(&value.type_name())?;
             self.push("=")?;
-            self.value(value, 'v', &Flags::default(), 0)?;
+            self.value(value, 'v', flags, 0)?;
         }
         self.push(")")
     }

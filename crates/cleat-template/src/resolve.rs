@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use regex::Regex;
@@ -125,6 +126,22 @@ impl TemplateError {
             source = error.source();
         }
         message
+    }
+
+    /// What a condition says: where the trouble is with the key or the vector, it names the
+    /// object to look at.
+    pub fn condition(&self) -> String {
+        match self {
+            Self::Encryption(EncryptionError::KeyNotSet | EncryptionError::InvalidKey(_)) => {
+                r#"The "policy-encryption-key" Secret contains an invalid AES key"#.to_owned()
+            }
+            Self::Encryption(EncryptionError::InvalidIv) => concat!(
+                r#"The "policy.open-cluster-management.io/encryption-iv" annotation value "#,
+                "is not a valid initialization vector"
+            )
+            .to_owned(),
+            _ => self.message(),
+        }
     }
 
     /// The question whose answer is needed before this can be resolved.
@@ -277,16 +294,50 @@ fn failed(
     }
 }
 
+/// What is looked for in a text before its templates run.
+#[derive(Clone)]
+struct Patterns {
+    /// A quoted template that gives something other than a string.
+    other_than_text: Option<Regex>,
+    autoindent: Option<Regex>,
+}
+
+static MANAGED: LazyLock<Patterns> = LazyLock::new(|| Patterns::new(&Delimiters::default()));
+static HUB: LazyLock<Patterns> = LazyLock::new(|| Patterns::new(&Delimiters::hub()));
+
+impl Patterns {
+    /// Compiling them costs more than resolving most policies, so it is done once.
+    fn of(delimiters: &Delimiters) -> Self {
+        if *delimiters == Delimiters::default() {
+            MANAGED.clone()
+        } else if *delimiters == Delimiters::hub() {
+            HUB.clone()
+        } else {
+            Self::new(delimiters)
+        }
+    }
+
+    fn new(delimiters: &Delimiters) -> Self {
+        let (left, right) = (regex::escape(&delimiters.left), regex::escape(&delimiters.right));
+        let s = r"(?-u:\s)";
+        let converted = format!(
+            r"(?:.*\|{s}*(?:toInt|toBool|toLiteral)|(?:.*(?:copyConfigMapData|copySecretData)))"
+        );
+        let other_than_text =
+            format!(r":{s}+(?:[|>]-?{s}+)?(?:'?{s}*)({left}-?{converted}.*{right})(?:{s}*'?)");
+        let autoindent = format!(r#"( *)(?:'|")?({left}.*\| *autoindent *-?{right})"#);
+        Self {
+            other_than_text: Regex::new(&other_than_text).ok(),
+            autoindent: Regex::new(&autoindent).ok(),
+        }
+    }
+}
+
 /// Drops the quotes around a template that gives something other than a string.
 fn unquoted(text: &str, delimiters: &Delimiters) -> String {
-    let (left, right) = (regex::escape(&delimiters.left), regex::escape(&delimiters.right));
-    let s = "(?-u:\\s)";
-    let pattern = format!(
-        ":{s}+(?:[|>]-?{s}+)?(?:'?{s}*)({left}-?(?:.*\\|{s}*(?:toInt|toBool|toLiteral)|(?:.*(?:copyConfigMapData|copySecretData))).*{right})(?:{s}*'?)"
-    );
-    match Regex::new(&pattern) {
-        Ok(pattern) => pattern.replace_all(text, ": $1").into_owned(),
-        Err(_) => text.to_owned(),
+    match Patterns::of(delimiters).other_than_text {
+        Some(pattern) => pattern.replace_all(text, ": $1").into_owned(),
+        None => text.to_owned(),
     }
 }
 
@@ -295,10 +346,9 @@ fn indented(text: &str, options: &ResolveOptions) -> String {
     if !text.contains("autoindent") {
         return text.to_owned();
     }
-    let Delimiters { left, right } = &options.delimiters;
-    let (left, right) = (regex::escape(left), regex::escape(right));
-    let pattern = format!(r#"( *)(?:'|")?({left}.*\| *autoindent *-?{right})"#);
-    let Ok(pattern) = Regex::new(&pattern) else { return text.to_owned() };
+    let Some(pattern) = Patterns::of(&options.delimiters).autoindent else {
+        return text.to_owned();
+    };
     let mut out = text.to_owned();
     for found in pattern.captures_iter(text) {
         let (Some(spaces), Some(action)) = (found.get(1), found.get(2)) else { continue };

@@ -286,7 +286,7 @@ fn data() -> Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn random_texts_do_not_panic(text in soup()) {

@@ -227,6 +227,22 @@ fn what_was_decrypted_does_not_appear_in_messages() {
 }
 
 #[test]
+fn conditions_name_the_secret_and_the_annotation() {
+    let object = json!({"x": "y"});
+    let short = reveal(&object, keys("short", None)).unwrap_err();
+    assert_eq!(
+        short.condition(),
+        "The \"policy-encryption-key\" Secret contains an invalid AES key"
+    );
+    let vector = reveal(&object, Keys { iv: vec![1], ..keys(OLD, None) }).unwrap_err();
+    assert_eq!(
+        vector.condition(),
+        "The \"policy.open-cluster-management.io/encryption-iv\" annotation value is not a valid \
+         initialization vector"
+    );
+}
+
+#[test]
 fn keys_are_not_printed() {
     let shown = format!("{:?}", Encryption::Encrypt(keys(OLD, Some(NEW))));
     assert_eq!(shown, "Encrypt(Keys { .. })");

@@ -23,7 +23,7 @@ impl Printer<'_> {
             'x' => format!("{number:x}"),
             'X' => format!("{number:X}"),
             'c' | 'q' | 'U' => return self.character(value, negative, number, verb, flags),
-            _ => return self.bad_verb(value, verb),
+            _ => return self.bad_verb(value, verb, flags),
         };
         self.digits(negative, &digits, verb, flags)
     }
@@ -112,7 +112,7 @@ impl Printer<'_> {
                 self.budget.charge(precision + 400)?;
                 if number.is_finite() { format!("{number:.precision$}") } else { shortest(number) }
             }
-            _ => return self.bad_verb(value, verb),
+            _ => return self.bad_verb(value, verb, flags),
         };
         let text = if verb.is_ascii_uppercase() { text.replace('e', "E") } else { text };
         let (sign, bare) = match text.strip_prefix('-') {

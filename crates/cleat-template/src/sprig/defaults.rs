@@ -45,6 +45,9 @@ fn ternary(_: &Env, args: &Args<'_>) -> Answer {
 }
 
 fn copy(env: &Env, args: &Args<'_>) -> Answer {
+    if args.any(0).is_nil() {
+        return Err(Fault::text("reflect: call of reflect.Value.Type on zero Value"));
+    }
     deep_copy(args.any(0), &env.budget)
 }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::cast::{is_empty, to_text};
 use crate::library::{Answer, Args, Env, Table, Ty, fixed, variadic};
 use crate::limits::{Budget, Fault};
-use crate::value::{Entries, Map, Value, contains_map};
+use crate::value::{Elem, Entries, Map, Value, contains_map};
 
 const MAP: &[Ty] = &[Ty::Map];
 
@@ -127,6 +127,9 @@ fn dig(_: &Env, args: &Args<'_>) -> Answer {
         Fault::text(format!("interface conversion: interface {{}} is {given}, not {wanted}"))
     };
     let mut current = dict.clone();
+    if !matches!(dict, Value::Map(map) if map.elem == Elem::Any) {
+        return Err(wrong(dict, "map[string]interface {}"));
+    }
     for key in keys {
         if key.string_bytes().is_none() {
             return Err(wrong(key, "string"));
@@ -136,6 +139,9 @@ fn dig(_: &Env, args: &Args<'_>) -> Answer {
         let (Value::Map(map), Value::Str(key)) = (&current, key) else {
             return Err(wrong(&current, "map[string]interface {}"));
         };
+        if map.elem != Elem::Any {
+            return Err(wrong(&current, "map[string]interface {}"));
+        }
         match map.get(key) {
             Some(value) => current = value,
             None => return Ok(default.clone()),
@@ -145,11 +151,17 @@ fn dig(_: &Env, args: &Args<'_>) -> Answer {
 }
 
 fn merge_all(env: &Env, args: &Args<'_>, overwrite: bool) -> Answer {
-    let into = args.map(0)?;
-    for index in 1..args.len() {
-        merge(into, args.map(index)?, overwrite, &env.budget)?;
+    // Nothing can be written to a nil map, so a new one takes its place.
+    let target = match args.any(0) {
+        Value::Map(map) if map.nil && args.len() > 1 => Value::map(Entries::new()),
+        other => other.clone(),
+    };
+    if let Value::Map(into) = &target {
+        for index in 1..args.len() {
+            merge(into, args.map(index)?, overwrite, &env.budget)?;
+        }
     }
-    Ok(args.any(0).clone())
+    Ok(target)
 }
 
 /// Fills what is missing or empty in `into`; with `overwrite`, everything that `from` has.

@@ -102,12 +102,10 @@ fn base32_encode(bytes: &[u8]) -> String {
 }
 
 fn base32_decode(bytes: &[u8]) -> Value {
-    let kept: Vec<(usize, u8)> = bytes
-        .iter()
-        .copied()
-        .enumerate()
-        .filter(|(_, byte)| !matches!(byte, b'\n' | b'\r'))
-        .collect();
+    // Positions in messages do not count line breaks.
+    let bytes: Vec<u8> =
+        bytes.iter().copied().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
+    let kept: Vec<(usize, u8)> = bytes.iter().copied().enumerate().collect();
     let wrong = |at: usize| Value::text(format!("illegal base32 data at input byte {at}"));
     let padding = kept.iter().rev().take_while(|(_, byte)| *byte == b'=').count();
     let digits = kept.len() - padding;
@@ -121,6 +119,9 @@ fn base32_decode(bytes: &[u8]) -> Value {
             group = (group << 5) | digit as u64;
         }
         let bits = chunk.len() * 5;
+        if chunk.len() < 8 && padding == 0 {
+            return wrong(bytes.len().saturating_sub(chunk.len()));
+        }
         if !matches!(chunk.len(), 2 | 4 | 5 | 7 | 8) {
             return wrong(bytes.len());
         }

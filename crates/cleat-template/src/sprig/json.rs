@@ -108,7 +108,7 @@ impl Writer<'_> {
                 self.push(&text)
             }
             Value::Str(text) => self.text(text),
-            Value::Raw(bytes) => self.text(&String::from_utf8_lossy(bytes)),
+            Value::Raw(bytes) => self.raw(bytes),
             Value::Time(time) => self.text(&time.rfc3339()),
             Value::Version(version) => self.text(&version.to_string()),
             Value::List(list) if list.nil => self.push("null"),
@@ -176,8 +176,24 @@ impl Writer<'_> {
     }
 
     fn text(&mut self, text: &str) -> Result<(), Fault> {
-        self.budget.charge(text.len())?;
+        self.raw(text.as_bytes())
+    }
+
+    /// A string; each byte that is not part of a character is written as a replacement.
+    fn raw(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        self.budget.charge(bytes.len())?;
         self.out.push('"');
+        for chunk in bytes.utf8_chunks() {
+            self.characters(chunk.valid());
+            for _ in chunk.invalid() {
+                self.out.push_str("\\ufffd");
+            }
+        }
+        self.out.push('"');
+        Ok(())
+    }
+
+    fn characters(&mut self, text: &str) {
         for c in text.chars() {
             match c {
                 '"' => self.out.push_str("\\\""),
@@ -196,8 +212,6 @@ impl Writer<'_> {
                 c => self.out.push(c),
             }
         }
-        self.out.push('"');
-        Ok(())
     }
 }
 

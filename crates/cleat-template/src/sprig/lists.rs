@@ -72,7 +72,13 @@ fn prepend(env: &Env, args: &Args<'_>) -> Answer {
 
 fn chunk(env: &Env, args: &Args<'_>) -> Answer {
     let all = items(args.any(1), &env.budget, "Cannot chunk type")?;
-    let size = usize::try_from(args.int(0)).ok().filter(|size| *size > 0);
+    let size = args.int(0);
+    // Two items in chunks of minus one are no chunks, by Go's arithmetic.
+    let last = all.len() as i64 - 1;
+    if size < 0 && last > 0 && last <= size.saturating_neg() {
+        return Ok(Value::typed_list(Elem::AnyList, Vec::new()));
+    }
+    let size = usize::try_from(size).ok().filter(|size| *size > 0);
     let size = size.ok_or_else(|| Fault::text("runtime error: makeslice: len out of range"))?;
     let chunks = all.chunks(size).map(|chunk| Value::list(chunk.to_vec())).collect();
     Ok(Value::typed_list(Elem::AnyList, chunks))

@@ -36,12 +36,17 @@ pub(super) const TABLE: Table = &[
 
 fn compiled(pattern: &str) -> Result<Regex, Fault> {
     let complaint = |error: String| Fault::text(format!("error parsing regexp: {error}"));
-    let translated = translate::to_rust(pattern);
+    let translated = translate::to_rust(pattern).map_err(complaint)?;
     RegexBuilder::new(&translated).size_limit(1 << 20).nest_limit(100).build().map_err(|error| {
         // The engine draws a picture of the mistake; its last line says what it is.
         let text = error.to_string();
         let reason =
             text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let reason = match reason.as_str() {
+            "unclosed group" => "missing closing )",
+            "unopened group" => "unexpected )",
+            other => other,
+        };
         complaint(format!("{reason}: `{pattern}`"))
     })
 }

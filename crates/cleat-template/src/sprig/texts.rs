@@ -3,6 +3,7 @@
 //! Positions count bytes, as in Go. A cut inside a character gives a string that is not UTF-8.
 
 use super::cast::{count, to_int64, to_text, to_texts};
+use super::words::{lower, upper};
 use crate::library::{Answer, Args, Env, Table, Ty, fixed, variadic};
 use crate::limits::{Budget, Fault};
 use crate::print;
@@ -19,7 +20,10 @@ pub(super) const TABLE: Table = &[
     ("hasSuffix", fixed(TWO, |_, args| Ok(Value::Bool(args.text(1)?.ends_with(args.text(0)?))))),
     ("indent", fixed(&[Ty::Int, Ty::Text], |env, args| indent(env, args, ""))),
     ("join", fixed(&[Ty::Text, Ty::Any], join)),
-    ("lower", fixed(ONE, |_, args| Ok(Value::text(args.text(0)?.to_lowercase())))),
+    (
+        "lower",
+        fixed(ONE, |_, args| Ok(Value::text(args.text(0)?.chars().map(lower).collect::<String>()))),
+    ),
     ("nindent", fixed(&[Ty::Int, Ty::Text], |env, args| indent(env, args, "\n"))),
     ("plural", fixed(&[Ty::Text, Ty::Text, Ty::Int], plural)),
     ("quote", variadic(&[], Ty::Any, quote)),
@@ -39,7 +43,10 @@ pub(super) const TABLE: Table = &[
     ("trimSuffix", fixed(TWO, trim_suffix)),
     ("trimall", fixed(TWO, trim_all)),
     ("trunc", fixed(&[Ty::Int, Ty::Text], trunc)),
-    ("upper", fixed(ONE, |_, args| Ok(Value::text(args.text(0)?.to_uppercase())))),
+    (
+        "upper",
+        fixed(ONE, |_, args| Ok(Value::text(args.text(0)?.chars().map(upper).collect::<String>()))),
+    ),
 ];
 
 /// Only decimal digits, unlike the other conversions; 0 for anything else.
@@ -49,8 +56,9 @@ fn atoi(_: &Env, args: &Args<'_>) -> Answer {
 
 fn cat(env: &Env, args: &Args<'_>) -> Answer {
     let mut out = Vec::new();
-    for value in args.from(0).iter().filter(|value| !value.is_nil()) {
-        if !out.is_empty() {
+    let values = args.from(0).iter().filter(|value| !value.is_nil());
+    for (index, value) in values.enumerate() {
+        if index > 0 {
             out.push(b' ');
         }
         out.extend(print::plain(value, &env.budget)?);
@@ -206,7 +214,10 @@ fn to_string(env: &Env, args: &Args<'_>) -> Answer {
 }
 
 fn to_strings(env: &Env, args: &Args<'_>) -> Answer {
-    Ok(Value::strings(to_texts(args.any(0), &env.budget)?))
+    match args.any(0) {
+        Value::List(list) if list.elem == Elem::Str => Ok(args.any(0).clone()),
+        other => Ok(Value::strings(to_texts(other, &env.budget)?)),
+    }
 }
 
 fn trim_all(_: &Env, args: &Args<'_>) -> Answer {

@@ -10,6 +10,7 @@ pub(super) const TABLE: Table =
 fn parse(_: &Env, args: &Args<'_>) -> Answer {
     let text = args.text(0)?;
     let wrong = |reason: &str| {
+        let text = text.split('#').next().unwrap_or_default();
         let text = cleat_dialect::quote::quoted(text);
         Fault::text(format!("unable to parse url: parse {text}: {reason}"))
     };
@@ -36,6 +37,15 @@ fn parse(_: &Env, args: &Args<'_>) -> Answer {
     put("opaque", opaque);
     put("path", &decoded(path).map_err(|reason| wrong(&reason))?);
     let (userinfo, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-._:~!$&'()*+,;=%@".contains(c);
+    if !userinfo.chars().all(fits) {
+        return Err(wrong("net/url: invalid userinfo"));
+    }
+    let port = host.rsplit(']').next().and_then(|rest| rest.rsplit_once(':'));
+    if let Some((_, port)) = port.filter(|(_, port)| port.bytes().any(|b| !b.is_ascii_digit())) {
+        let port = cleat_dialect::quote::quoted(&format!(":{port}"));
+        return Err(wrong(&format!("invalid port {port} after host")));
+    }
     put("userinfo", userinfo);
     put("host", host);
     put("hostname", hostname(host));

@@ -23,11 +23,16 @@ pub(super) const TABLE: Table = &[
     ("wrapWith", fixed(&[Ty::Int, Ty::Text, Ty::Text], wrap_with)),
 ];
 
-fn upper(c: char) -> char {
-    c.to_uppercase().next().unwrap_or(c)
+/// One character for one character, as Go has it: `ß` has no capital of its own.
+pub(super) fn upper(c: char) -> char {
+    let mut upper = c.to_uppercase();
+    match (upper.next(), upper.next()) {
+        (Some(upper), None) => upper,
+        _ => c,
+    }
 }
 
-fn lower(c: char) -> char {
+pub(super) fn lower(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
 }
 

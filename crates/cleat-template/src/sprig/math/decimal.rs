@@ -75,9 +75,16 @@ impl Decimal {
     pub(super) fn div(self, other: Self) -> Self {
         let exact = || {
             let (left, right, _) = Self::aligned(self, other)?;
-            let scaled = left.checked_mul(10_i128.checked_pow(DIVISION.unsigned_abs() + 1)?)?;
-            let digits = scaled.checked_div(right)?;
-            let rounded = (digits + if digits < 0 { -5 } else { 5 }) / 10;
+            let negative = (left < 0) != (right < 0);
+            let (left, right) = (left.unsigned_abs(), right.unsigned_abs());
+            let (mut digits, mut rest) = (left.checked_div(right)?, left.checked_rem(right)?);
+            for _ in 0..=DIVISION {
+                rest = rest.checked_mul(10)?;
+                digits = digits.checked_mul(10)?.checked_add(rest / right)?;
+                rest %= right;
+            }
+            let rounded = i128::try_from((digits + 5) / 10).ok()?;
+            let rounded = if negative { -rounded } else { rounded };
             Some(Self::Exact { mantissa: rounded, exponent: -DIVISION })
         };
         exact().unwrap_or(Self::Float(self.to_float() / other.to_float()))

@@ -1,5 +1,8 @@
 //! From Go's spelling of regular expressions to Rust's.
 
+/// Letters that mean something after a backslash.
+const KNOWN: &str = "aftnrvxAbBCdDQEsSwWzpP";
+
 /// What is meant by `\d` and its kin, without brackets.
 fn class(letter: char) -> Option<&'static str> {
     Some(match letter {
@@ -13,7 +16,9 @@ fn class(letter: char) -> Option<&'static str> {
     })
 }
 
-pub(super) fn to_rust(pattern: &str) -> String {
+/// # Errors
+/// An escape that Go does not know, although Rust might.
+pub(super) fn to_rust(pattern: &str) -> Result<String, String> {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut rest = pattern.chars().peekable();
     let mut in_class = false;
@@ -21,6 +26,9 @@ pub(super) fn to_rust(pattern: &str) -> String {
         match c {
             '\\' => match rest.next() {
                 Some('Q') if !in_class => quoted(&mut rest, &mut out),
+                Some(letter) if letter.is_ascii_alphabetic() && !KNOWN.contains(letter) => {
+                    return Err(format!(r"invalid escape sequence: `\{letter}`"));
+                }
                 Some(letter) => escaped(letter, in_class, &mut out),
                 None => out.push('\\'),
             },
@@ -56,10 +64,19 @@ pub(super) fn to_rust(pattern: &str) -> String {
                 out.push(c);
             }
             '-' if in_class && rest.peek() == Some(&'-') => out.push_str(r"\-"),
+            '{' if !in_class && !repeats(rest.clone()) => out.push_str(r"\{"),
             c => out.push(c),
         }
     }
-    out
+    Ok(out)
+}
+
+/// Whether what follows an opening brace makes it a repetition: `2}`, `2,}` or `2,3}`.
+fn repeats(rest: std::iter::Peekable<std::str::Chars<'_>>) -> bool {
+    let inside: String = rest.take_while(|c| *c != '}').collect();
+    let (from, to) = inside.split_once(',').unwrap_or((&inside, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    !from.is_empty() && digits(from) && digits(to)
 }
 
 fn escaped(letter: char, in_class: bool, out: &mut String) {

@@ -1,6 +1,12 @@
 //! Camel, snake and kebab case, cut into words the way the Go library does: `HTTPServer2x` is
 //! `http_server_2x`.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+static PUNCTUATION: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^\p{P}$").ok());
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Nothing,
@@ -20,7 +26,9 @@ fn is_punctuation(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_punctuation() && !"$+<=>^`|~".contains(c);
     }
-    !c.is_alphanumeric() && !c.is_whitespace() && !c.is_control()
+    let mut buffer = [0; 4];
+    let text: &str = c.encode_utf8(&mut buffer);
+    PUNCTUATION.as_ref().is_some_and(|punctuation| punctuation.is_match(text))
 }
 
 fn kind(c: char) -> Kind {
