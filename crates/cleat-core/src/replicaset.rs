@@ -40,7 +40,7 @@ use serde_json::json;
 use self::assign::{Assigned, Slot};
 use self::child::Content;
 pub use self::child::{Child, TEMPLATE, TEMPLATE_SINCE, Told, Truth};
-pub use self::decided::{Decided, PLACEMENT};
+pub use self::decided::Decided;
 pub use self::report::{Verdict, report};
 pub use self::set::{Cascade, Reference, Set};
 use crate::rollout::{self, Progress, Rollout, Standing};
@@ -52,6 +52,9 @@ pub struct Observed {
     pub now: Timestamp,
     pub set: Set,
     /// Of the placements the set refers to. One that is missing here was not looked at.
+    ///
+    /// A plan that deletes is carried out only if it was made from decisions that a server just
+    /// gave, and after them the placement: watches of two kinds tell in any order.
     pub placements: BTreeMap<String, Decided>,
     /// The works with the set's label; none if they could not be listed.
     ///
@@ -111,6 +114,12 @@ fn retire(seen: &Observed) -> Plan {
     };
     let last = if last { vec![remove_finalizer(&seen.set)] } else { vec![] };
     [delete, last].into_iter().filter(|step| !step.is_empty()).collect()
+}
+
+/// Whether the plan takes anything away from a set that stays.
+pub fn removes(seen: &Observed, plan: &Plan) -> bool {
+    let deletes = |action: &Action| matches!(action.write, Write::Delete { .. });
+    !seen.set.deleting && plan.iter().flatten().any(deletes)
 }
 
 /// What one work needs.

@@ -4,18 +4,11 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use cleat_api::placement::{GROUP_INDEX_LABEL, GROUP_NAME_LABEL, SCHEDULING_DISABLED};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use crate::rollout::Group;
-
-/// On a decision: whose it is, and the group it is of.
-pub const PLACEMENT: &str = "cluster.open-cluster-management.io/placement";
-const GROUP_NAME: &str = "cluster.open-cluster-management.io/decision-group-name";
-const GROUP_INDEX: &str = "cluster.open-cluster-management.io/decision-group-index";
-/// On a placement: somebody else than the scheduler decides, and need not keep its status.
-const DECIDED_ELSEWHERE: &str =
-    "cluster.open-cluster-management.io/experimental-scheduling-disable";
 
 /// The clusters of a placement. Only `Settled` says which clusters are *not* chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,8 +45,9 @@ impl Decided {
         for (metadata, data) in decisions {
             decided = true;
             let label = |key: &str| metadata.labels.as_ref().and_then(|labels| labels.get(key));
-            let name = label(GROUP_NAME).cloned().unwrap_or_default();
-            let index = label(GROUP_INDEX).and_then(|text| text.parse().ok()).unwrap_or_default();
+            let name = label(GROUP_NAME_LABEL).cloned().unwrap_or_default();
+            let index =
+                label(GROUP_INDEX_LABEL).and_then(|text| text.parse().ok()).unwrap_or_default();
             let group = groups.entry((index, name.clone())).or_default();
             (group.name, group.index) = (name, index);
             let list = data.get("status").and_then(|status| status.get("decisions")?.as_array());
@@ -67,7 +61,7 @@ impl Decided {
         let groups: Vec<Group> = groups.into_values().collect();
         let listed: usize = groups.iter().map(|group| group.clusters.len()).sum();
         let annotations = metadata.annotations.as_ref();
-        let elsewhere = annotations.and_then(|all| all.get(DECIDED_ELSEWHERE));
+        let elsewhere = annotations.and_then(|all| all.get(SCHEDULING_DISABLED));
         let chosen = data.get("status").and_then(|status| status.get("numberOfSelectedClusters"));
         let chosen = chosen.and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
         match chosen {

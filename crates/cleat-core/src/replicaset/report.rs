@@ -43,7 +43,7 @@ pub fn report(seen: &Observed, plan: &Plan, done: &[Vec<Outcome>]) -> Verdict {
 /// The shortest and the longest time between tries of what fails.
 const RETRY: SignedDuration = SignedDuration::from_secs(1);
 const RETRY_MOST: SignedDuration = SignedDuration::from_secs(60);
-/// How long decisions may be seen half written before anybody is told.
+/// How long decisions may be unreadable or half written before anybody is told.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
 /// How often a name may be met before it is certain that our own view is not just old.
 const MET: u32 = 3;
@@ -127,13 +127,15 @@ fn standing(seen: &Observed, setbacks: &mut Setbacks) -> (Option<Action>, Option
     (told.write(), wake)
 }
 
-/// Whether some decisions are half written, and not for long: then all stays as it was told.
+/// Whether some decisions are half written or cannot be read, and not for long: then all stays as it
+/// was told.
 fn patient(seen: &Observed, setbacks: &mut Setbacks) -> bool {
     let mut patient = false;
     for reference in &seen.set.placements {
-        let Some(Decided::Unsettled { .. }) = seen.placements.get(&reference.name) else {
-            continue;
-        };
+        match seen.placements.get(&reference.name) {
+            None | Some(Decided::Unknown | Decided::Unsettled { .. }) => {}
+            Some(Decided::NoPlacement | Decided::Undecided | Decided::Settled(_)) => continue,
+        }
         let key = (String::new(), reference.name.clone());
         let before = seen.setbacks.get(&key);
         let since = before.map_or(seen.now, |before| before.since);

@@ -1,0 +1,130 @@
+//! The hub's controllers, run together: one watch per kind, shared by the stories that need it.
+//!
+//! Nothing here asks a server for anything at intervals: watches and the times that plans name are
+//! all that starts a pass. Several hubs may run side by side; they do the same twice, and no harm.
+
+use cleat_core::ttl::Finished;
+use cleat_runtime::execute::{self, Executor};
+use cleat_runtime::queue::{self, Queue};
+use cleat_runtime::tasks::{Stop, Tasks};
+use kube::Client;
+
+use crate::followed::{Followed, Key};
+use crate::kinds::{DECISION, PLACEMENT, SET, WORK, every};
+use crate::replicaset::{self, Replicasets};
+use crate::ttl;
+use crate::view::{Decision, Placement, Set, Work};
+
+/// As whom the hub's controllers write.
+const MANAGER: &str = "cleat-hub";
+
+/// What the hub's controllers are made from.
+pub struct Config {
+    pub hub_client: Client,
+    /// Look only after the sets of this namespace; all of them without.
+    pub namespace: Option<String>,
+}
+
+/// How many sets are looked after at the same time.
+const SETS_AT_ONCE: usize = 8;
+const FINISHED_AT_ONCE: usize = 4;
+
+/// Runs the hub's controllers until `stop` says so; then what is under way ends, and no more begins.
+pub async fn run(config: Config, mut stop: Stop) {
+    let Config { hub_client, namespace } = config;
+    let executor = Executor::new(execute::Config {
+        hub: Some(hub_client.clone()),
+        field_manager: Some(MANAGER.to_owned()),
+        ..execute::Config::default()
+    });
+    let sets: Queue<Key> = Queue::new();
+    let finished: Queue<Key> = Queue::new();
+    let works: Followed<Work> = Followed::new();
+    let cx = Replicasets {
+        executor: executor.clone(),
+        hub_client: hub_client.clone(),
+        sets: Followed::new(),
+        works: works.clone(),
+        placements: Followed::new(),
+        decisions: Followed::new(),
+        setbacks: Default::default(),
+    };
+    let tasks = Tasks::new();
+
+    let queue = sets.clone();
+    let following = cx.sets.clone().follow(
+        every(&hub_client, &namespace, SET),
+        tasks.stop(),
+        move |old: Option<&Set>, new: Option<&Set>| {
+            new.or(old).iter().for_each(|set| queue.add(set.key()));
+        },
+    );
+    tasks.spawn("follow sets", following);
+
+    let (queue, due, cx_sets) = (sets.clone(), finished.clone(), cx.sets.clone());
+    let following = works.clone().follow(
+        every(&hub_client, &None, WORK),
+        tasks.stop(),
+        move |old: Option<&Work>, new: Option<&Work>| {
+            if old.is_none() && new.is_none() {
+                return cx_sets.every(|set| queue.add(set.key()));
+            }
+            for set in [old, new].into_iter().flatten().filter_map(Work::set) {
+                queue.add(set);
+            }
+            if let Some(Work::Finished(Finished { namespace, name, .. })) = new {
+                due.add((namespace.clone(), name.clone()));
+            }
+        },
+    );
+    tasks.spawn("follow works", following);
+
+    let (queue, cx_sets) = (sets.clone(), cx.sets.clone());
+    let following = cx.placements.clone().follow(
+        every(&hub_client, &namespace, PLACEMENT),
+        tasks.stop(),
+        move |old: Option<&Placement>, new: Option<&Placement>| {
+            let key = new.or(old).map(Placement::key);
+            cx_sets.every(|set| {
+                if set.looks_at(key.as_ref()) {
+                    queue.add(set.key())
+                }
+            });
+        },
+    );
+    tasks.spawn("follow placements", following);
+
+    let (queue, cx_sets) = (sets.clone(), cx.sets.clone());
+    let following = cx.decisions.clone().follow(
+        every(&hub_client, &namespace, DECISION),
+        tasks.stop(),
+        move |old: Option<&Decision>, new: Option<&Decision>| {
+            if old.is_none() && new.is_none() {
+                return cx_sets.every(|set| queue.add(set.key()));
+            }
+            for key in [old, new].into_iter().flatten().map(Decision::placement) {
+                cx_sets.every(|set| {
+                    if set.looks_at(Some(&key)) {
+                        queue.add(set.key())
+                    }
+                });
+            }
+        },
+    );
+    tasks.spawn("follow decisions", following);
+
+    let (cx, due) = (std::sync::Arc::new(cx), finished.clone());
+    let passes = queue::run(sets.clone(), SETS_AT_ONCE, move |key| {
+        replicaset::pass(std::sync::Arc::clone(&cx), key)
+    });
+    tasks.spawn("sets", passes);
+    let passes = queue::run(due, FINISHED_AT_ONCE, move |key| {
+        ttl::pass(executor.clone(), works.clone(), key)
+    });
+    tasks.spawn("finished works", passes);
+
+    stop.stopped().await;
+    sets.close();
+    finished.close();
+    tasks.shutdown().await;
+}

@@ -1,0 +1,32 @@
+//! The kinds the hub's stories look at, untyped: what is kept of them is read from them as they are.
+
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::GroupVersionKind;
+
+/// Group, version, kind and plural.
+pub(crate) type Kind = [&'static str; 4];
+
+pub(crate) const WORK: Kind =
+    ["work.open-cluster-management.io", "v1", "ManifestWork", "manifestworks"];
+pub(crate) const SET: Kind = [
+    "work.open-cluster-management.io",
+    "v1alpha1",
+    "ManifestWorkReplicaSet",
+    "manifestworkreplicasets",
+];
+pub(crate) const PLACEMENT: Kind =
+    ["cluster.open-cluster-management.io", "v1beta1", "Placement", "placements"];
+pub(crate) const DECISION: Kind =
+    ["cluster.open-cluster-management.io", "v1beta1", "PlacementDecision", "placementdecisions"];
+
+/// Everything of a kind, or what a namespace has of it.
+pub(crate) fn every(client: &Client, namespace: &Option<String>, kind: Kind) -> Api<DynamicObject> {
+    let [group, version, kind, plural] = kind;
+    let kind = GroupVersionKind::gvk(group, version, kind);
+    let kind = ApiResource::from_gvk_with_plural(&kind, plural);
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &kind),
+        None => Api::all_with(client.clone(), &kind),
+    }
+}

@@ -1,0 +1,161 @@
+//! The IO half of a ManifestWorkReplicaSet's story: looks, and has done what `cleat-core` decides.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cleat_api::manifestworkreplicaset::SET_LABEL;
+use cleat_api::placement::PLACEMENT_LABEL;
+use cleat_core::replicaset::{self as core, Child, Decided, Observed, Setbacks};
+use cleat_core::write::{Action, Outcome, Write};
+use cleat_runtime::execute::Executor;
+use cleat_runtime::queue::Wake;
+use kube::Client;
+use kube::api::{DynamicObject, ListParams};
+
+use crate::followed::{Followed, Key};
+use crate::kinds::{self, every};
+use crate::view::{Decision, Placement, Set, Work};
+
+/// What passes share.
+pub(crate) struct Replicasets {
+    pub(crate) executor: Executor,
+    pub(crate) hub_client: Client,
+    pub(crate) sets: Followed<Set>,
+    pub(crate) works: Followed<Work>,
+    pub(crate) placements: Followed<Placement>,
+    pub(crate) decisions: Followed<Decision>,
+    pub(crate) setbacks: Mutex<BTreeMap<Key, Setbacks>>,
+}
+
+/// When to look again at a set whose status could not be written.
+const AFTER_STATUS: Duration = Duration::from_secs(5);
+
+#[tracing::instrument(skip_all, fields(set = %format!("{}/{}", key.0, key.1)))]
+pub(crate) async fn pass(cx: Arc<Replicasets>, key: Key) -> Wake {
+    let Some(mut seen) = cx.observe(&key).await else {
+        cx.setbacks().remove(&key);
+        return Wake::OnChange;
+    };
+    let mut plan = core::plan(&seen);
+    if core::removes(&seen, &plan) {
+        for (name, decided) in &mut seen.placements {
+            *decided = cx.ask(&seen.set.namespace, name).await;
+        }
+        plan = core::plan(&seen);
+    }
+    let done = cx.executor.execute(&plan).await;
+    log(&plan, &done);
+    let verdict = core::report(&seen, &plan, &done);
+    let mut wake = verdict.wake.and_then(|after| Duration::try_from(after).ok());
+    if let Some(status) = verdict.status {
+        match cx.executor.execute([vec![status]]).await.into_iter().flatten().next() {
+            // After a conflict the newer state is on its way to us.
+            Some(Outcome::Done(_) | Outcome::Conflict(_) | Outcome::NotFound) | None => {}
+            Some(other) => {
+                tracing::warn!(outcome = ?other, "the status of the set could not be written");
+                wake = Some(wake.map_or(AFTER_STATUS, |wake| wake.min(AFTER_STATUS)));
+            }
+        }
+    }
+    if verdict.setbacks.is_empty() {
+        cx.setbacks().remove(&key);
+    } else {
+        cx.setbacks().insert(key, verdict.setbacks);
+    }
+    wake.map_or(Wake::OnChange, Wake::After)
+}
+
+impl Replicasets {
+    fn setbacks(&self) -> MutexGuard<'_, BTreeMap<Key, Setbacks>> {
+        self.setbacks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// None if there is no such set.
+    async fn observe(&self, key: &Key) -> Option<Observed> {
+        let set = self.sets.get(key)?.0.clone();
+        let placements = set.placements.iter().map(|reference| &reference.name);
+        let placements = placements.map(|name| (name.clone(), self.decided(&set.namespace, name)));
+        let placements = placements.collect();
+        // Whether nothing is left is asked of the server: what we made last, a watch may not have
+        // told yet.
+        let children = if set.deleting {
+            self.list(&set.key()).await
+        } else if self.works.is_listed() {
+            Some(self.works.group(&set.key()).iter().filter_map(|work| child(work)).collect())
+        } else {
+            None
+        };
+        let setbacks = self.setbacks().get(key).cloned().unwrap_or_default();
+        Some(Observed { now: jiff::Timestamp::now(), set, placements, children, setbacks })
+    }
+
+    fn decided(&self, namespace: &str, name: &str) -> Decided {
+        if !self.placements.is_listed() || !self.decisions.is_listed() {
+            return Decided::Unknown;
+        }
+        let placement = self.placements.get(&(namespace.to_owned(), name.to_owned()));
+        let decisions = self.decisions.group(&Decision::group_of(namespace, name));
+        Decided::read(
+            placement.as_ref().map(|placement| (&placement.metadata, &placement.data)),
+            decisions.iter().map(|decision| (&decision.metadata, &decision.data)),
+        )
+    }
+
+    /// What the server says now. Decisions first: where they go with their placement, the placement
+    /// is gone by the time it is asked for.
+    async fn ask(&self, namespace: &str, name: &str) -> Decided {
+        let within = Some(namespace.to_owned());
+        let params = ListParams::default().labels(&format!("{PLACEMENT_LABEL}={name}"));
+        let decisions = every(&self.hub_client, &within, kinds::DECISION).list(&params).await;
+        let placement = every(&self.hub_client, &within, kinds::PLACEMENT).get_opt(name).await;
+        match (placement, decisions) {
+            (Ok(placement), Ok(decisions)) => Decided::read(
+                placement.as_ref().map(|placement| (&placement.metadata, &placement.data)),
+                decisions.items.iter().map(|decision| (&decision.metadata, &decision.data)),
+            ),
+            (Err(error), _) | (_, Err(error)) => {
+                tracing::warn!(%error, "the decisions of a placement could not be read");
+                Decided::Unknown
+            }
+        }
+    }
+
+    async fn list(&self, set: &str) -> Option<Vec<Arc<Child>>> {
+        let params = ListParams::default().labels(&format!("{SET_LABEL}={set}"));
+        match every(&self.hub_client, &None, kinds::WORK).list(&params).await {
+            Ok(works) => {
+                let read = |work: &DynamicObject| Arc::new(Child::read(&work.metadata, &work.data));
+                Some(works.items.iter().map(read).collect())
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the works of a set could not be listed");
+                None
+            }
+        }
+    }
+}
+
+fn child(work: &Work) -> Option<Arc<Child>> {
+    match work {
+        Work::Child { child, .. } => Some(Arc::clone(child)),
+        Work::Finished(_) => None,
+    }
+}
+
+/// One line for a pass that did something.
+fn log(plan: &[Vec<Action>], done: &[Vec<Outcome>]) {
+    if plan.is_empty() {
+        return;
+    }
+    let count =
+        |is: fn(&Write) -> bool| plan.iter().flatten().filter(|action| is(&action.write)).count();
+    let failed = done.iter().flatten().filter(|outcome| !outcome.is_done()).count();
+    tracing::info!(
+        created = count(|write| matches!(write, Write::Create(_))),
+        changed = count(|write| matches!(write, Write::Merge(_))),
+        deleted = count(|write| matches!(write, Write::Delete { .. })),
+        failed,
+        "works written"
+    );
+}

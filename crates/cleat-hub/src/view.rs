@@ -1,0 +1,136 @@
+//! What the hub's stories keep of objects.
+
+use std::sync::Arc;
+
+use cleat_api::manifestworkreplicaset::SET_LABEL;
+use cleat_api::placement::PLACEMENT_LABEL;
+use cleat_core::replicaset as core;
+use cleat_core::ttl::Finished;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+
+use crate::followed::{Kept, Key};
+
+pub(crate) struct Set(pub(crate) core::Set);
+
+impl Set {
+    pub(crate) fn key(&self) -> Key {
+        (self.0.namespace.clone(), self.0.name.clone())
+    }
+
+    /// Whether a placement, or all of them, matter to it.
+    pub(crate) fn looks_at(&self, placement: Option<&Key>) -> bool {
+        placement.is_none_or(|(namespace, name)| {
+            self.0.namespace == *namespace && self.0.placements.iter().any(|one| one.name == *name)
+        })
+    }
+}
+
+impl Kept for Set {
+    fn keep(object: DynamicObject) -> Option<Self> {
+        Some(Self(core::Set::read(&object.metadata, &object.data)))
+    }
+
+    fn group(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Works of sets, and works that are done and to be deleted some day. No other is of interest.
+pub(crate) enum Work {
+    Child { set: String, child: Arc<core::Child> },
+    Finished(Finished),
+}
+
+impl Work {
+    /// The set it is of. A namespace has no dot in it, so the first one ends it.
+    pub(crate) fn set(&self) -> Option<Key> {
+        let Self::Child { set, .. } = self else { return None };
+        let (namespace, name) = set.split_once('.')?;
+        Some((namespace.to_owned(), name.to_owned()))
+    }
+}
+
+impl Kept for Work {
+    fn keep(object: DynamicObject) -> Option<Self> {
+        let labels = object.metadata.labels.as_ref();
+        match labels.and_then(|labels| labels.get(SET_LABEL)) {
+            Some(set) => {
+                let child = core::Child::read(&object.metadata, &object.data);
+                Some(Self::Child { set: set.clone(), child: Arc::new(child) })
+            }
+            None => Finished::read(&object.metadata, &object.data).map(Self::Finished),
+        }
+    }
+
+    fn group(&self) -> Option<String> {
+        match self {
+            Self::Child { set, .. } => Some(set.clone()),
+            Self::Finished(_) => None,
+        }
+    }
+}
+
+pub(crate) struct Placement {
+    pub(crate) metadata: ObjectMeta,
+    /// Nothing but the status.
+    pub(crate) data: Value,
+}
+
+impl Placement {
+    pub(crate) fn key(&self) -> Key {
+        let ObjectMeta { namespace, name, .. } = &self.metadata;
+        (namespace.clone().unwrap_or_default(), name.clone().unwrap_or_default())
+    }
+}
+
+impl Kept for Placement {
+    fn keep(object: DynamicObject) -> Option<Self> {
+        let (metadata, data) = slim(object);
+        Some(Self { metadata, data })
+    }
+
+    fn group(&self) -> Option<String> {
+        None
+    }
+}
+
+pub(crate) struct Decision {
+    pub(crate) metadata: ObjectMeta,
+    pub(crate) data: Value,
+    placement: String,
+}
+
+impl Decision {
+    pub(crate) fn placement(&self) -> Key {
+        (self.metadata.namespace.clone().unwrap_or_default(), self.placement.clone())
+    }
+
+    /// How the decisions of a placement are asked for.
+    pub(crate) fn group_of(namespace: &str, placement: &str) -> String {
+        format!("{namespace}/{placement}")
+    }
+}
+
+impl Kept for Decision {
+    fn keep(object: DynamicObject) -> Option<Self> {
+        let labels = object.metadata.labels.as_ref();
+        let placement = labels.and_then(|labels| labels.get(PLACEMENT_LABEL))?.clone();
+        let (metadata, data) = slim(object);
+        Some(Self { metadata, data, placement })
+    }
+
+    fn group(&self) -> Option<String> {
+        let namespace = self.metadata.namespace.as_deref().unwrap_or_default();
+        Some(Self::group_of(namespace, &self.placement))
+    }
+}
+
+fn slim(object: DynamicObject) -> (ObjectMeta, Value) {
+    let mut metadata = object.metadata;
+    metadata.managed_fields = None;
+    let mut data = object.data;
+    let status = data.get_mut("status").map(Value::take).unwrap_or_default();
+    (metadata, json!({ "status": status }))
+}
