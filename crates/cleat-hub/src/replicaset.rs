@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cleat_api::manifestworkreplicaset::SET_LABEL;
+use cleat_api::manifestworkreplicaset::{LONGEST_KEY, SET_LABEL};
 use cleat_api::placement::PLACEMENT_LABEL;
 use cleat_core::replicaset::{self as core, Child, Decided, Observed, Setbacks};
 use cleat_core::write::{Action, Outcome, Write};
@@ -122,6 +122,10 @@ impl Replicasets {
     }
 
     async fn list(&self, set: &str) -> Option<Vec<Arc<Child>>> {
+        // No work can bear such a label, and no server can be asked for it.
+        if set.len() > LONGEST_KEY {
+            return Some(Vec::new());
+        }
         let params = ListParams::default().labels(&format!("{SET_LABEL}={set}"));
         match every(&self.hub_client, &None, kinds::WORK).list(&params).await {
             Ok(works) => {

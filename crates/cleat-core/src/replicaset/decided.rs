@@ -17,8 +17,8 @@ pub enum Decided {
     Unknown,
     /// There is no placement of that name, or it is being deleted.
     NoPlacement,
-    /// There is a placement, and no decision of it: nobody has decided yet. (A decision for no
-    /// cluster is an empty decision, not a missing one.)
+    /// There is a placement, and no decision of it, or one that was made and not filled in yet. (A
+    /// decision for no cluster is an empty decision, not a missing one.)
     Undecided,
     /// The placement says that it chose more clusters than its decisions list: they are being
     /// rewritten.
@@ -41,6 +41,7 @@ impl Decided {
             return Self::NoPlacement;
         };
         let mut decided = false;
+        let mut filled = true;
         let mut groups: BTreeMap<(i64, String), Group> = BTreeMap::new();
         for (metadata, data) in decisions {
             decided = true;
@@ -51,6 +52,7 @@ impl Decided {
             let group = groups.entry((index, name.clone())).or_default();
             (group.name, group.index) = (name, index);
             let list = data.get("status").and_then(|status| status.get("decisions")?.as_array());
+            filled &= list.is_some();
             let clusters = list.into_iter().flatten();
             let clusters = clusters.filter_map(|one| one.get("clusterName")?.as_str());
             group.clusters.extend(clusters.filter(|name| !name.is_empty()).map(String::from));
@@ -65,6 +67,8 @@ impl Decided {
         let chosen = data.get("status").and_then(|status| status.get("numberOfSelectedClusters"));
         let chosen = chosen.and_then(Value::as_u64).and_then(|count| usize::try_from(count).ok());
         match chosen {
+            // A scheduler that chose nothing need not fill in the decision, but it says so.
+            None if !filled => Self::Undecided,
             Some(chosen) if chosen > listed && elsewhere.is_none_or(|value| value != "true") => {
                 Self::Unsettled { listed: groups, chosen }
             }

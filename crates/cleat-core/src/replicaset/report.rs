@@ -32,7 +32,10 @@ pub fn report(seen: &Observed, plan: &Plan, done: &[Vec<Outcome>]) -> Verdict {
     let mut setbacks = setbacks(seen, plan, done);
     let (status, wake) = match (seen.set.deleting, seen.set.has_finalizer()) {
         (false, true) => standing(seen, &mut setbacks),
-        (true, true) => (leaving(seen, done, &setbacks), None),
+        // Nothing tells when works can be listed again.
+        (true, true) => {
+            (leaving(seen, done, &setbacks), seen.children.is_none().then_some(PATIENCE))
+        }
         (_, false) => (None, None),
     };
     let cut = (intents(seen).len() > BATCH && !seen.set.deleting).then_some(RETRY);
@@ -43,7 +46,7 @@ pub fn report(seen: &Observed, plan: &Plan, done: &[Vec<Outcome>]) -> Verdict {
 /// The shortest and the longest time between tries of what fails.
 const RETRY: SignedDuration = SignedDuration::from_secs(1);
 const RETRY_MOST: SignedDuration = SignedDuration::from_secs(60);
-/// How long decisions may be unreadable or half written before anybody is told.
+/// How long something may be unreadable or half written before anybody is told, or asks again.
 const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
 /// How often a name may be met before it is certain that our own view is not just old.
 const MET: u32 = 3;
@@ -242,7 +245,7 @@ impl<'a> Told<'a> {
                     "Placement {name} is not there: create it, or take it out of placementRefs"
                 )),
                 Some(Decided::Undecided) => {
-                    missing.push(format!("Placement {name} has no PlacementDecision yet"));
+                    missing.push(format!("Placement {name} has not decided yet"));
                 }
                 Some(Decided::Unsettled { listed, chosen }) => {
                     let listed: usize = listed.iter().map(|group| group.clusters.len()).sum();

@@ -399,6 +399,7 @@ fn background_lets_go_at_once_and_foreground_waits() {
     assert_eq!(brief(&plan(&look)), "label apps");
     look.children = None;
     assert_eq!(plan(&look), Plan::new());
+    assert!(report(&look, &Plan::new(), &[]).wake.is_some());
 }
 
 #[test]
@@ -462,4 +463,9 @@ fn decisions_are_read_by_group() {
     assert_eq!(Decided::read(None, decisions()), Decided::NoPlacement);
     let bare = (&metadata(json!({})), &Value::Null);
     assert_eq!(Decided::read(Some(bare), []), Decided::Undecided);
+    // Made and not filled in yet, unless its placement says that there is nothing to fill in.
+    let (labels, unfilled) = (metadata(json!({})), json!({}));
+    let read = |placement: &Value| Decided::read(Some((bare.0, placement)), [(&labels, &unfilled)]);
+    assert_eq!(read(&Value::Null), Decided::Undecided);
+    assert!(read(&json!({ "status": { "numberOfSelectedClusters": 0 } })).is_settled());
 }

@@ -21,6 +21,7 @@ mod lists;
 mod namespaces;
 mod objects;
 mod regressions;
+mod replicasets;
 mod runtime_execute;
 mod runtime_follow;
 mod runtime_kinds;
