@@ -2,6 +2,9 @@
 //!
 //! Objects are kept under their namespace and name, and can be asked for by a group that they name
 //! themselves. Nothing is said of a kind until all of it was listed once: not listed is not absent.
+//!
+//! `cleat_runtime::follow` keeps whole objects, which suits an agent. A hub sees the works of all its
+//! clusters, up to half a megabyte each, and needs a few hundred bytes of any of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;

@@ -1,6 +1,7 @@
 //! The one binary. This file only chooses the verb; each verb has a file of its own.
 
 mod agent;
+mod hub;
 mod interrupt;
 mod up;
 mod webhook;
@@ -24,6 +25,8 @@ enum Verb {
     Up(up::Args),
     /// Look after one managed cluster: carry the hub's works to it and let go of them as declared.
     Agent(agent::Args),
+    /// Run the controllers of a hub, on any Kubernetes.
+    Hub(hub::Args),
     /// Judge works for a hub: what it must not take is refused before it is stored.
     Webhook(webhook::Args),
 }
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
     let done = match cli.verb {
         Verb::Up(args) => up::run(args),
         Verb::Agent(args) => agent::run(args),
+        Verb::Hub(args) => hub::run(args),
         Verb::Webhook(args) => webhook::run(args),
     };
     match done {

@@ -15,6 +15,7 @@ use anyhow::{Context as _, Result};
 use cleat_apiserver::authn::{Authenticator, ServiceAccountTokens};
 use cleat_apiserver::tls::{self, ServeOptions, ServerCertificate, ServerTls};
 use cleat_apiserver::{Config, Server};
+use cleat_hub::hub;
 use cleat_runtime::tasks::Tasks;
 use cleat_store::{Disk, Limits, Store};
 use futures::future::try_join_all;
@@ -93,7 +94,8 @@ async fn up(args: Args) -> Result<()> {
         .iter()
         .map(|member| (member.name.clone(), Client::new(member.server.router(), "default")));
     let (_, hub_client) = clients.next().context("a fleet has a hub")?;
-    agents::start(hub_client, clients.collect(), &tasks).await?;
+    agents::start(hub_client.clone(), clients.collect(), &tasks).await?;
+    tasks.spawn("hub", hub::run(hub::Config { hub_client, namespace: None }, tasks.stop()));
     let (stop, stopped) = watch::channel(false);
     let mut serving = JoinSet::new();
     let mut servers = Vec::new();

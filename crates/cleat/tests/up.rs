@@ -8,9 +8,12 @@ use std::process::{Child, Command, Stdio};
 
 use cleat_api::appliedmanifestwork::AppliedManifestWork;
 use cleat_api::manifestwork::{Manifest, ManifestWork, ManifestWorkSpec, ManifestsTemplate};
+use cleat_api::manifestworkreplicaset::ManifestWorkReplicaSet;
+use cleat_api::placement::{Placement, PlacementDecision};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, ListParams, PostParams};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::runtime::wait::await_condition;
 use kube::{Client, Config};
 use serde_json::json;
 
@@ -171,4 +174,59 @@ async fn a_webhook_of_its_own_judges_until_it_is_gone() {
     drop(webhook);
     let why = offer(&hub_client, vec![manifest()]).await.unwrap_err();
     assert!(why.contains("failed calling webhook"), "{why}");
+}
+
+/// From a set to an object on a cluster, by what `cleat up` runs; with `cleat hub` beside it, which
+/// ends cleanly too.
+#[tokio::test]
+async fn a_set_reaches_its_cluster_and_a_second_hub_does_no_harm() {
+    let dir = tempfile::tempdir().unwrap();
+    let _fleet = Fleet::start(dir.path());
+    let kubeconfig = dir.path().join("kubeconfig");
+    let mut beside = Command::new(env!("CARGO_BIN_EXE_cleat"))
+        .args(["hub", "--context", "hub", "--kubeconfig"])
+        .arg(&kubeconfig)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(beside.stderr.take().unwrap()).lines();
+    let ready = said.next().unwrap().unwrap();
+    assert!(ready.starts_with("looking after https://"), "{ready}");
+
+    let hub = client(dir.path(), "hub").await;
+    let placements: Api<Placement> = Api::namespaced(hub.clone(), "default");
+    let placement = parse("{metadata: {name: all}, spec: {}}");
+    placements.create(&PostParams::default(), &placement).await.unwrap();
+    let decisions: Api<PlacementDecision> = Api::namespaced(hub.clone(), "default");
+    let labels = "labels: {cluster.open-cluster-management.io/placement: all}";
+    let decision = parse(&format!("{{metadata: {{name: all-decision-1, {labels}}}}}"));
+    decisions.create(&PostParams::default(), &decision).await.unwrap();
+    let list = "{status: {decisions: [{clusterName: cluster1, reason: ''}]}}";
+    let list: serde_json::Value = parse(list);
+    let params = PatchParams::default();
+    decisions.patch_status("all-decision-1", &params, &Patch::Merge(list)).await.unwrap();
+    let sets: Api<ManifestWorkReplicaSet> = Api::namespaced(hub.clone(), "default");
+    let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}";
+    let set = parse(&format!(
+        "{{metadata: {{name: web}}, spec: {{placementRefs: [{{name: all}}], \
+         manifestWorkTemplate: {{workload: {{manifests: [{map}]}}}}}}}}"
+    ));
+    sets.create(&PostParams::default(), &set).await.unwrap();
+    let rolled_out = |set: Option<&ManifestWorkReplicaSet>| {
+        let mut told =
+            set.iter().filter_map(|set| set.status.as_ref()).flat_map(|at| &at.conditions);
+        told.any(|told| told.type_ == "PlacementRolledOut" && told.status == "True")
+    };
+    await_condition(sets, "web", rolled_out).await.unwrap();
+    config_maps(dir.path(), "cluster1").await.get("a").await.unwrap();
+    let works: Api<ManifestWork> = Api::namespaced(hub, "cluster1");
+    assert_eq!(works.list(&ListParams::default()).await.unwrap().items.len(), 1);
+
+    let interrupt = Command::new("kill").args(["-INT", &beside.id().to_string()]).status();
+    assert!(interrupt.unwrap().success());
+    assert!(beside.wait().unwrap().success());
+}
+
+fn parse<T: serde::de::DeserializeOwned>(yaml: &str) -> T {
+    serde_saphyr::from_str(yaml).unwrap()
 }

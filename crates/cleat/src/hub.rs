@@ -1,0 +1,83 @@
+//! `cleat hub`: the hub's controllers, against any Kubernetes.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail};
+use cleat_api::manifestworkreplicaset::ManifestWorkReplicaSet;
+use cleat_hub::{hub, prepare};
+use cleat_runtime::connect::connect;
+use cleat_runtime::tasks::Tasks;
+use kube::api::{Api, ListParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+use crate::interrupt::interrupted;
+
+/// Runs until it is interrupted. Several may run side by side.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How to reach the hub [default: $KUBECONFIG, ~/.kube/config or, in a pod, its own account]
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// Which context of the kubeconfig is the hub [default: the current one]
+    #[arg(long)]
+    context: Option<String>,
+    /// Look only after the sets of this namespace
+    #[arg(long)]
+    namespace: Option<String>,
+    /// Give the hub Cleat's definitions first, in place of others of the same names
+    #[arg(long)]
+    define: bool,
+}
+
+pub(crate) fn run(args: Args) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(serve(args))
+}
+
+async fn serve(args: Args) -> Result<()> {
+    let Args { kubeconfig, context, namespace, define } = args;
+    let config = find(kubeconfig, context).await?;
+    let server = config.cluster_url.to_string();
+    let hub_client = connect(config, "cleat-hub")?;
+    if define {
+        prepare::prepare_hub(&hub_client).await.context("give the hub its kinds")?;
+    } else {
+        check(&hub_client).await?;
+    }
+    eprintln!("looking after {server}; Ctrl-C stops");
+    let tasks = Tasks::new();
+    tasks.spawn("hub", hub::run(hub::Config { hub_client, namespace }, tasks.stop()));
+    interrupted().await?;
+    eprintln!("stopping");
+    tasks.shutdown().await;
+    Ok(())
+}
+
+async fn find(kubeconfig: Option<PathBuf>, context: Option<String>) -> Result<Config> {
+    let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
+    let config = match kubeconfig {
+        Some(path) => {
+            let read = Kubeconfig::read_from(&path);
+            let read = read.with_context(|| format!("read the kubeconfig {}", path.display()))?;
+            Config::from_custom_kubeconfig(read, &options).await?
+        }
+        None if options.context.is_some() => Config::from_kubeconfig(&options).await?,
+        None => Config::infer().await.context("find out where the hub is")?,
+    };
+    Ok(config)
+}
+
+/// A watch of a kind that is not there would wait for it for ever, in silence.
+async fn check(hub_client: &Client) -> Result<()> {
+    let sets: Api<ManifestWorkReplicaSet> = Api::all(hub_client.clone());
+    match sets.list_metadata(&ListParams::default().limit(1)).await {
+        Ok(_) => Ok(()),
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            bail!(
+                "the hub does not know ManifestWorkReplicaSets; --define gives it the definitions"
+            )
+        }
+        Err(error) => Err(error).context("ask the hub for ManifestWorkReplicaSets"),
+    }
+}
