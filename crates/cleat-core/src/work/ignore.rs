@@ -57,6 +57,7 @@ pub fn body(
     present: bool,
     ignore: &[IgnoreField],
 ) -> Result<ApplyBody, IgnoreError> {
+    let manifest = &undated(manifest);
     if ignore.is_empty() {
         return Ok(ApplyBody { object: manifest.clone(), hash: String::new() });
     }
@@ -94,6 +95,22 @@ pub fn body(
     let mut object = if present { stripped.into_owned() } else { manifest.clone() };
     annotate(&mut object, &hash);
     Ok(ApplyBody { object, hash })
+}
+
+/// The manifest without the `creationTimestamp: null` that generators of YAML leave in it: applied,
+/// it would be owned and never set.
+fn undated(value: &Value) -> Value {
+    match value {
+        Value::Object(entries) => {
+            let kept = entries
+                .iter()
+                .filter(|(key, value)| !(value.is_null() && *key == "creationTimestamp"))
+                .map(|(key, value)| (key.clone(), undated(value)));
+            Value::Object(kept.collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(undated).collect()),
+        scalar => scalar.clone(),
+    }
 }
 
 /// Places in a value, by the address of what is there. They are compared while the value is

@@ -2,10 +2,11 @@
 //! clusters: otherwise an agent would write for ever.
 
 use anyhow::{Context as _, Result, bail, ensure};
+use cleat_core::work::ignore;
 use cleat_core::work::merge::{Merge, fresh, restate, update};
 use cleat_world::eventually;
 use kube::Client;
-use kube::api::{Api, DeleteParams, DynamicObject, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{self, Scope};
 use serde::Deserialize;
@@ -84,6 +85,31 @@ impl Subject {
         })
         .await?;
         self.read().await
+    }
+
+    /// A life of server-side apply: what was applied is known to be, and an edit to be wanting.
+    /// (That an element of an atomic list once said more, no server remembers.)
+    async fn is_applied(&self, manifest: &Value, edited: &Value) -> Result<()> {
+        let params = PatchParams::apply("work-agent");
+        for (manifest, other) in [(manifest, Some(edited)), (edited, None)] {
+            let body = ignore::body(manifest, true, &[])?;
+            let patch = Patch::Apply(fresh(&body.object));
+            eventually(&format!("{} to be applied", self.what), || async {
+                match self.api.patch(&self.name, &params, &patch).await {
+                    Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+                    answer => Ok(Some(answer.with_context(|| self.what.clone())?)),
+                }
+            })
+            .await?;
+            let existing = self.read().await?;
+            let what = &self.what;
+            ensure!(body.was_applied_to(&existing), "{what}: {manifest} was applied to {existing}");
+            if let Some(other) = other {
+                let other = ignore::body(other, true, &[])?;
+                ensure!(!other.was_applied_to(&existing), "{what}: {existing} is not as edited");
+            }
+        }
+        Ok(())
     }
 
     fn settled(&self, existing: &Value, manifest: &Value) -> Result<()> {
@@ -165,16 +191,25 @@ fn without_nulls(value: &mut Value) {
     }
 }
 
-#[tokio::test]
-async fn manifests_settle_on_what_servers_make_of_them() -> Result<()> {
-    let place = Place::new("merge").await?;
+#[derive(Clone, Copy)]
+enum Life {
+    Updated,
+    Applied,
+}
+
+/// Lets every manifest live, and fails with all that went wrong.
+async fn every_manifest(place: &Place, life: Life) -> Result<()> {
     let mut subjects = Vec::new();
     let mut failures = Vec::new();
     for Case { manifest, edit } in cases(&place.namespace)? {
         let subject = Subject::of(&place.client, &place.namespace, &manifest).await?;
         let mut edited = manifest.clone();
         merge_patch(&mut edited, &edit);
-        if let Err(failure) = subject.lives(&manifest, &edited).await {
+        let lived = match life {
+            Life::Updated => subject.lives(&manifest, &edited).await,
+            Life::Applied => subject.is_applied(&manifest, &edited).await,
+        };
+        if let Err(failure) = lived {
             failures.push(format!("{failure:#}"));
         }
         subjects.push(subject);
@@ -184,4 +219,14 @@ async fn manifests_settle_on_what_servers_make_of_them() -> Result<()> {
         subject.api.delete(&subject.name, &DeleteParams::default()).await?;
     }
     Ok(())
+}
+
+#[tokio::test]
+async fn manifests_settle_on_what_servers_make_of_them() -> Result<()> {
+    every_manifest(&Place::new("merge").await?, Life::Updated).await
+}
+
+#[tokio::test]
+async fn manifests_that_were_applied_are_known_to_be() -> Result<()> {
+    every_manifest(&Place::new("merge-applied").await?, Life::Applied).await
 }

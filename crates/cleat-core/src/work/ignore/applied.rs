@@ -43,15 +43,34 @@ impl ApplyBody {
                 return false;
             }
         }
-        any && merge::update(existing, &self.object, None) == merge::Merge::Same
+        // A server keeps no account of who has said nothing.
+        (any || says_nothing(&self.object))
+            && merge::update(existing, &self.object, None) == merge::Merge::Same
     }
+}
+
+/// Whether a body only names an object.
+fn says_nothing(body: &Value) -> bool {
+    let empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(entries) => entries.is_empty(),
+        _ => false,
+    };
+    body.as_object().into_iter().flatten().all(|(key, value)| match (key.as_str(), value) {
+        ("apiVersion" | "kind", _) => true,
+        ("metadata", Value::Object(metadata)) => metadata
+            .iter()
+            .all(|(key, value)| matches!(key.as_str(), "name" | "namespace") || empty(value)),
+        (_, value) => empty(value),
+    })
 }
 
 /// Whether a body has every field of a field set.
 fn states(body: &Value, fields: &Map<String, Value>) -> bool {
     fields.iter().all(|(key, below)| {
         let found = if let Some(name) = key.strip_prefix("f:") {
-            body.get(name).filter(|value| !value.is_null())
+            body.get(name)
         } else if let Some(keys) = key.strip_prefix("k:") {
             let Ok(Value::Object(keys)) = serde_json::from_str(keys) else { return true };
             element(body, |item| {

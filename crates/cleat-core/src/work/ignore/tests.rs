@@ -164,3 +164,20 @@ fn what_was_applied_is_known() {
     changed["metadata"]["annotations"][CONFIG_SPEC_HASH] = json!(partial.hash);
     assert!(partial.was_applied_to(&changed));
 }
+
+#[test]
+fn what_says_nothing_needs_no_account() {
+    let name = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "a", "labels": {} } });
+    assert!(body(&name, true, &[]).unwrap().was_applied_to(&name));
+    let mut labelled = name.clone();
+    labelled["metadata"]["labels"]["a"] = json!("b");
+    assert!(!body(&labelled, true, &[]).unwrap().was_applied_to(&labelled));
+}
+
+#[test]
+fn dates_that_are_not_set_are_not_applied() {
+    let dated = json!({ "metadata": { "creationTimestamp": null, "name": "a" },
+                        "list": [{ "creationTimestamp": null, "x": null }] });
+    let expected = json!({ "metadata": { "name": "a" }, "list": [{ "x": null }] });
+    assert_eq!(body(&dated, true, &[]).unwrap().object, expected);
+}
