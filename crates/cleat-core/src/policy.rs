@@ -1,3 +1,31 @@
 //! ConfigurationPolicies: what objects of a cluster must be like, and what is done about it.
+//!
+//! [`reads`] says what has to be known, [`plan`] what to do next, [`report`] what to tell. The
+//! ledger is the policy's own status: an object that will be made is listed there before it is.
 
 pub mod compare;
+mod desired;
+pub mod dryrun;
+mod evaluate;
+mod event;
+mod finding;
+mod interval;
+mod judge;
+pub mod memory;
+pub mod observed;
+mod plan;
+mod prune;
+mod reader;
+mod report;
+pub mod select;
+mod status;
+mod tracking;
+
+pub use interval::duration;
+pub use memory::{Deed, Memory};
+pub use plan::{Reads, namespaces, plan, reads};
+pub use reader::Question;
+pub use report::{Verdict, report};
+
+#[cfg(test)]
+mod tests;

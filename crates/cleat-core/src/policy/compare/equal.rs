@@ -115,14 +115,37 @@ fn lists(merged: &[Value], live: &[Value], absence: Absence) -> Equality {
 }
 
 fn sorted(items: &[Value]) -> Vec<&Value> {
-    let mut sorted: Vec<(String, &Value)> =
-        items.iter().map(|item| (canonical(item), item)).collect();
+    let mut sorted: Vec<((String, String), &Value)> =
+        items.iter().map(|item| (key(item), item)).collect();
     sorted.sort_by(|(one, _), (other, _)| one.cmp(other));
     sorted.into_iter().map(|(_, item)| item).collect()
 }
 
+/// By which items of lists are told apart and put in order. The second part tells apart what is
+/// written alike, such as an empty list and a list of an empty text.
+pub(super) fn key(value: &Value) -> (String, String) {
+    (canonical(value), exact(value))
+}
+
+fn exact(value: &Value) -> String {
+    match value {
+        Value::Array(items) => {
+            let mut items: Vec<String> = items.iter().map(exact).collect();
+            items.sort();
+            alloc::format!("[{}]", items.join(","))
+        }
+        Value::Object(entries) => {
+            let entry =
+                |(key, value): (&String, &Value)| alloc::format!("{key:?}:{}", exact(value));
+            let entries: Vec<String> = entries.iter().map(entry).collect();
+            alloc::format!("{{{}}}", entries.join(","))
+        }
+        scalar => alloc::format!("{scalar}"),
+    }
+}
+
 /// One text for all values that differ only in the order of their lists.
-pub(super) fn canonical(value: &Value) -> String {
+fn canonical(value: &Value) -> String {
     match value {
         Value::Array(items) => {
             let mut items: Vec<String> = items.iter().map(canonical).collect();

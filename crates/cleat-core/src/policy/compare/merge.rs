@@ -96,10 +96,10 @@ fn same_name(wanted: &Value, item: &Value) -> bool {
 
 /// The items in the order in which they first occur, and how often they do.
 fn distinct(items: &[Value]) -> Vec<(&Value, usize)> {
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut places: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut all: Vec<(&Value, usize)> = Vec::new();
     for item in items {
-        let place = *places.entry(equal::canonical(item)).or_insert(all.len());
+        let place = *places.entry(equal::key(item)).or_insert(all.len());
         match all.get_mut(place) {
             Some((_, occurrences)) => *occurrences += 1,
             None => all.push((item, 1)),

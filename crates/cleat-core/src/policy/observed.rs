@@ -1,0 +1,286 @@
+//! Everything the planner of a policy may look at.
+//!
+//! The IO half fills these; nothing here reads anything. What could not be read says why; what was
+//! never asked for is not there, and [`super::reads`] names it. Neither is ever taken for absent.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use cleat_api::configurationpolicy::{
+    ConfigurationPolicySpec, ConfigurationPolicyStatus, ObjectResource, ObjectTemplate,
+};
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::memory::Memory;
+use crate::id::{Id, Target};
+
+/// One policy and all it depends on at one moment.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    pub now: Timestamp,
+    pub controller: Controller,
+    pub policy: Subject,
+    pub templates: Templates,
+    pub cluster: Cluster,
+    pub memory: Memory,
+}
+
+/// Turns the template of a custom message and its data into text; the error is for users.
+pub type Say = fn(template: &str, data: &Value) -> Result<String, String>;
+
+/// Whose passes these are.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    pub departure: Departure,
+    /// What `terminatingInclusion: Default` stands for.
+    pub terminating_namespaces: TerminatingNamespaces,
+    /// The name of this process in events.
+    pub instance: String,
+    pub say: Say,
+}
+
+/// Whether the controller, or the kind of policies, is about to go. Then policies are let go of, and
+/// nothing of theirs is touched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Departure {
+    Staying,
+    Leaving,
+    Unknown(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TerminatingNamespaces {
+    Included,
+    Dropped,
+}
+
+#[derive(Clone, Debug)]
+pub enum Subject {
+    Policy(Box<Policy>),
+    Absent,
+    Unknown(String),
+}
+
+#[derive(Clone, Debug)]
+pub struct Policy {
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+    pub resource_version: String,
+    pub generation: i64,
+    /// All of them; ours is among them while anything may have to be pruned.
+    pub finalizers: Vec<String>,
+    pub deleting: bool,
+    /// The first owner, which hears of every change.
+    pub owner: Option<Owner>,
+    pub spec: ConfigurationPolicySpec,
+    pub status: ConfigurationPolicyStatus,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    pub api_version: String,
+    pub kind: String,
+    pub name: String,
+    pub uid: String,
+}
+
+/// The policy's object templates, after what stands in `object-templates-raw` was resolved.
+#[derive(Clone, Debug)]
+pub enum Templates {
+    Known(Vec<Template>),
+    /// They cannot be told; for users, why.
+    Failed {
+        reason: &'static str,
+        message: String,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub struct Template {
+    pub spec: ObjectTemplate,
+    pub definition: Definition,
+}
+
+#[derive(Clone, Debug)]
+pub enum Definition {
+    /// What is written is what is meant.
+    Plain,
+    /// There are templates in it, which say something else for every object.
+    Templated { name: bool, namespace: bool, resolved: BTreeMap<Pick, Resolution> },
+}
+
+/// The object that a definition is resolved for; empty where nothing was picked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pick {
+    pub namespace: String,
+    pub name: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Resolution {
+    Object {
+        object: Value,
+        /// Secrets went into it.
+        read_secrets: bool,
+    },
+    Skipped,
+    Failed(String),
+}
+
+/// What is known of the cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    pub kinds: BTreeMap<KindName, Kind>,
+    pub namespaces: Option<Result<Vec<Namespace>, String>>,
+    pub objects: BTreeMap<Id, Seen>,
+    pub lists: BTreeMap<ListOf, Result<Vec<Arc<Value>>, String>>,
+    /// What the server would make of an update. An answer holds for the passes of one waking, and
+    /// until the object is written: a server may change its mind.
+    pub trials: BTreeMap<Id, Trial>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KindName {
+    pub api_version: String,
+    pub kind: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Served(Served),
+    /// The server answered, and neither serves the kind nor has a definition of it, so there can be
+    /// no objects of it either.
+    Absent,
+    Unknown(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Served {
+    pub group: String,
+    pub version: String,
+    pub resource: String,
+    pub namespaced: bool,
+}
+
+impl Served {
+    pub(crate) fn target(&self, namespace: &str, name: &str) -> Target {
+        let id = Id {
+            group: self.group.clone(),
+            resource: self.resource.clone(),
+            namespace: namespace.into(),
+            name: name.into(),
+        };
+        Target { version: self.version.clone(), id }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    pub name: String,
+    pub labels: BTreeMap<String, String>,
+    pub terminating: bool,
+}
+
+/// Objects of a kind in a namespace, or in all of them if it is empty.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ListOf {
+    pub kind: Served,
+    pub namespace: String,
+    /// As a request would write it; empty for all.
+    pub labels: String,
+}
+
+/// Our knowledge of one object.
+#[derive(Clone, Debug)]
+pub enum Seen {
+    Absent,
+    Present(Present),
+    Unknown(String),
+    /// It can be read, but not be watched.
+    Unwatchable,
+}
+
+#[derive(Clone, Debug)]
+pub struct Present {
+    pub object: Arc<Value>,
+    /// Its managed fields name our field manager: we made it or changed it.
+    pub touched: bool,
+}
+
+impl Present {
+    fn metadata(&self, field: &str) -> Option<&Value> {
+        self.object.get("metadata")?.get(field)
+    }
+
+    pub fn uid(&self) -> &str {
+        self.metadata("uid").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub fn resource_version(&self) -> Option<&str> {
+        self.metadata("resourceVersion").and_then(Value::as_str)
+    }
+
+    /// When it was accepted for deletion.
+    pub fn terminating(&self) -> Option<Timestamp> {
+        let since = self.metadata("deletionTimestamp")?.as_str()?;
+        Some(since.parse().unwrap_or(Timestamp::UNIX_EPOCH))
+    }
+
+    pub fn finalizers(&self) -> Vec<&str> {
+        let all = self.metadata("finalizers").and_then(Value::as_array);
+        all.into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+}
+
+/// An update that was tried without being stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trial {
+    /// What was sent. An answer about anything else says nothing.
+    pub asked: Arc<Value>,
+    pub answer: TrialAnswer,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum TrialAnswer {
+    /// What would be stored.
+    Accepted(Arc<Value>),
+    /// It would be refused as invalid, most likely for a field that cannot change.
+    Invalid(String),
+    /// The object changed or went meanwhile.
+    Stale,
+    NotFound,
+    Failed(String),
+}
+
+/// Something that has to be known before anything can be decided.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Read {
+    Kind(KindName),
+    Namespaces,
+    Object(Target),
+    List(ListOf),
+    /// What the definition at this index says for this object.
+    Resolution {
+        index: usize,
+        pick: Pick,
+    },
+}
+
+impl Policy {
+    pub(crate) fn has_finalizer(&self) -> bool {
+        self.finalizers.iter().any(|one| one == cleat_api::configurationpolicy::FINALIZER)
+    }
+
+    /// What the status says of an object.
+    pub(crate) fn entry(
+        &self,
+        object: &ObjectResource,
+    ) -> Option<&cleat_api::configurationpolicy::RelatedObject> {
+        self.status.related_objects.iter().find(|entry| entry.object == *object)
+    }
+}

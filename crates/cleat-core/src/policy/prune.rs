@@ -1,0 +1,242 @@
+//! Letting go of objects: what becomes of each that a policy held and holds no longer.
+//!
+//! The same decision serves an object that left the policy and a policy that is deleted. It is made
+//! from the status, never from labels; a delete always names the incarnation it means.
+
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use cleat_api::configurationpolicy::{
+    ObjectResource, Properties, PruneObjectBehavior, RelatedObject, Remediation,
+};
+use jiff::{SignedDuration, Timestamp};
+
+use super::memory::Memory;
+use super::observed::{Kind, Policy, Present, Seen};
+use super::reader::Reader;
+use crate::id::{Id, Target};
+use crate::work::kind_order::removal_rank;
+use crate::work::trouble::TroubleKind;
+use crate::write::{Action, Propagation, Side, Write};
+
+/// How long an object may take to go before it counts as stuck.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(30);
+
+/// What a policy says about what it leaves behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pruning {
+    /// Nothing is deleted: not asked for, only informing, or not understood.
+    Nothing,
+    Created,
+    All,
+}
+
+pub(crate) fn pruning(policy: &Policy) -> Pruning {
+    match (policy.spec.remediation(), policy.spec.prune_object_behavior) {
+        (Some(Remediation::Enforce), PruneObjectBehavior::DeleteAll) => Pruning::All,
+        (Some(Remediation::Enforce), PruneObjectBehavior::DeleteIfCreated) => Pruning::Created,
+        _ => Pruning::Nothing,
+    }
+}
+
+/// What becomes of an object that is let go of.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Fate {
+    /// Nothing of ours is left there: it can be forgotten.
+    Settled,
+    Delete {
+        target: Target,
+        uid: String,
+    },
+    /// Accepted for deletion then, held back by these finalizers (or about to go, if none).
+    Terminating {
+        target: Target,
+        since: Timestamp,
+        finalizers: Vec<String>,
+    },
+    /// It cannot be seen, so nothing is done and nothing forgotten.
+    Unknown(String),
+    /// Nobody looked yet.
+    Unread,
+}
+
+impl Fate {
+    pub(crate) fn is_settled(&self) -> bool {
+        *self == Self::Settled
+    }
+
+    fn id(&self) -> Option<&Id> {
+        match self {
+            Self::Delete { target, .. } | Self::Terminating { target, .. } => Some(&target.id),
+            Self::Settled | Self::Unknown(_) | Self::Unread => None,
+        }
+    }
+}
+
+pub(crate) type Fates = BTreeMap<ObjectResource, Fate>;
+
+/// What becomes of everything in `leaving`.
+pub(crate) fn fates<'a>(
+    leaving: impl Iterator<Item = &'a RelatedObject>,
+    pruning: Pruning,
+    reader: &mut Reader<'_>,
+) -> Fates {
+    leaving.map(|entry| (entry.object.clone(), fate(entry, pruning, reader))).collect()
+}
+
+fn fate(entry: &RelatedObject, pruning: Pruning, reader: &mut Reader<'_>) -> Fate {
+    let object = &entry.object;
+    // The name stands for all objects that might have matched, and for none.
+    if object.metadata.name.is_empty() || object.metadata.name == "-" {
+        return Fate::Settled;
+    }
+    let created =
+        entry.properties.as_ref().is_some_and(|known| known.created_by_policy == Some(true));
+    match pruning {
+        Pruning::Nothing => return Fate::Settled,
+        Pruning::Created if !created => return Fate::Settled,
+        Pruning::Created | Pruning::All => {}
+    }
+    let kind = match reader.kind(&object.api_version, &object.kind) {
+        None => return Fate::Unread,
+        Some(Kind::Absent) => return Fate::Settled,
+        Some(Kind::Unknown(why)) => return Fate::Unknown(why.clone()),
+        Some(Kind::Served(kind)) => kind,
+    };
+    let target = kind.target(&object.metadata.namespace, &object.metadata.name);
+    let present = match reader.object(&target) {
+        None => return Fate::Unread,
+        Some(Seen::Absent) => return Fate::Settled,
+        Some(Seen::Unknown(why)) => return Fate::Unknown(why.clone()),
+        Some(Seen::Unwatchable) => return Fate::Unknown("it cannot be watched".to_owned()),
+        Some(Seen::Present(present)) => present,
+    };
+    if pruning == Pruning::Created && !is_ours(entry.properties.as_ref(), present) {
+        return Fate::Settled;
+    }
+    match present.terminating() {
+        Some(since) => {
+            let finalizers = present.finalizers().into_iter().map(ToOwned::to_owned).collect();
+            Fate::Terminating { target, since, finalizers }
+        }
+        None if present.uid().is_empty() => Fate::Unknown("it has no uid".to_owned()),
+        None => Fate::Delete { target, uid: present.uid().to_owned() },
+    }
+}
+
+/// Whether this incarnation is the one the policy made.
+fn is_ours(known: Option<&Properties>, present: &Present) -> bool {
+    known.is_some_and(|known| match known.uid.as_str() {
+        // Written down before it was made, and the answer was never seen.
+        "" => present.touched,
+        uid => uid == present.uid(),
+    })
+}
+
+/// Deletes the objects of the kinds whose turn it is. Kinds go in the order in which they may need
+/// each other, and the next ones wait until these were seen gone.
+pub(crate) fn deletions(fates: &Fates, memory: &Memory, now: Timestamp) -> Vec<Action> {
+    let turn = turn(fates);
+    let mut actions = Vec::new();
+    for fate in fates.values() {
+        let Fate::Delete { target, uid } = fate else { continue };
+        if Some(rank(&target.id)) != turn || memory.must_wait(&target.id, now) {
+            continue;
+        }
+        let write = Write::Delete {
+            uid: uid.clone(),
+            resource_version: None,
+            propagation: Propagation::Background,
+        };
+        actions.push(Action { side: Side::Cluster, target: target.clone(), write });
+    }
+    actions
+}
+
+fn turn(fates: &Fates) -> Option<u16> {
+    fates.values().filter_map(Fate::id).map(rank).min()
+}
+
+fn rank(id: &Id) -> u16 {
+    removal_rank(&id.group, &id.resource)
+}
+
+/// What is left of the objects that have to go, each with what it waits for.
+pub(crate) fn remaining(fates: &Fates, memory: &Memory) -> Vec<String> {
+    let turn = turn(fates);
+    let mut all = Vec::new();
+    for (object, fate) in fates {
+        let waits_for = match fate {
+            Fate::Settled => continue,
+            Fate::Unread => "it was not looked at".to_owned(),
+            Fate::Unknown(why) => format!("it cannot be seen: {why}"),
+            Fate::Terminating { finalizers, .. } if finalizers.is_empty() => {
+                "terminating".to_owned()
+            }
+            Fate::Terminating { finalizers, .. } => match finalizers.as_slice() {
+                [one] => format!("waiting for finalizer {one}"),
+                many => format!("waiting for finalizers {}", many.join(", ")),
+            },
+            Fate::Delete { target, .. } if Some(rank(&target.id)) != turn => {
+                "goes after the others".to_owned()
+            }
+            Fate::Delete { target, .. } => match memory.troubles.get(&target.id) {
+                Some(trouble) if trouble.kind != TroubleKind::Stale => trouble.message.clone(),
+                _ => "to be deleted".to_owned(),
+            },
+        };
+        all.push(format!("{} ({waits_for})", named(object)));
+    }
+    all
+}
+
+/// How many objects are named in a message.
+const NAMED: usize = 20;
+
+/// `Failed to delete objects: /v1, Kind=Pod "a" in namespace b (terminating)`
+pub(crate) fn message(remaining: &[String]) -> String {
+    let mut shown: Vec<String> = remaining.iter().take(NAMED).cloned().collect();
+    if remaining.len() > NAMED {
+        shown.push(format!("and {} more", remaining.len() - NAMED));
+    }
+    format!("Failed to delete objects: {}", shown.join(", "))
+}
+
+fn named(object: &ObjectResource) -> String {
+    let ObjectResource { api_version, kind, metadata } = object;
+    let group_version = match api_version.contains('/') {
+        true => api_version.clone(),
+        false => format!("/{api_version}"),
+    };
+    let place = match metadata.namespace.as_str() {
+        "" => String::new(),
+        namespace => format!(" in namespace {namespace}"),
+    };
+    format!("{group_version}, Kind={kind} \"{}\"{place}", metadata.name)
+}
+
+/// The objects that something stands in the way of: refused, unseen, or too long on their way out.
+pub(crate) fn stuck(fates: &Fates, memory: &Memory, now: Timestamp) -> Fates {
+    let is_stuck = |fate: &Fate| match fate {
+        Fate::Settled | Fate::Unread => false,
+        Fate::Unknown(_) => true,
+        Fate::Delete { target, .. } => {
+            let trouble = memory.troubles.get(&target.id);
+            trouble.is_some_and(|trouble| trouble.kind != TroubleKind::Stale)
+        }
+        Fate::Terminating { .. } => patience(fate).is_none_or(|end| end <= now),
+    };
+    let all = fates.iter().filter(|(_, fate)| is_stuck(fate));
+    all.map(|(object, fate)| (object.clone(), fate.clone())).collect()
+}
+
+/// When an object on its way out begins to count as stuck.
+pub(crate) fn patience(fate: &Fate) -> Option<Timestamp> {
+    match fate {
+        Fate::Terminating { since, .. } => since.checked_add(PATIENCE).ok(),
+        _ => None,
+    }
+}

@@ -1,0 +1,661 @@
+//! A cluster small enough to hold in one hand: one policy, a few objects, somebody who meddles.
+//!
+//! It knows what nobody in the code under test may know for certain: who is answerable for each
+//! object. Whatever a plan does against that is an error at once.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use cleat_api::configurationpolicy::{
+    ConfigurationPolicySpec, ConfigurationPolicyStatus, FINALIZER, ObjectTemplate, Properties,
+    PruneObjectBehavior, RecreateOption,
+};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::id::Id;
+use crate::policy::memory::Memory;
+use crate::policy::observed::*;
+use crate::policy::{Verdict, plan, reads, report};
+use crate::write::{Action, Outcome, Plan, Refusal, Write};
+
+pub(super) type Checked<T = ()> = Result<T, String>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answerable {
+    Policy,
+    Others,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Object {
+    pub(super) uid: u32,
+    pub(super) version: u32,
+    pub(super) content: u8,
+    pub(super) touched: bool,
+    pub(super) answerable: Answerable,
+    pub(super) dying: Option<Timestamp>,
+}
+
+/// Ways to be wrong, each of which the histories must find out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    None,
+    UnknownIsAbsent,
+    UnknownTemplatesAreNone,
+    UnclaimedCreation,
+    AnyIncarnation,
+    AcceptedIsGone,
+    ForgottenLeavers,
+    NoFinalizer,
+    RefusedIsSettled,
+    EveryClaimIsOurs,
+    NoClaimIsOurs,
+    StaleUidIsOurs,
+    InformPrunes,
+    LeavingPrunes,
+    RecreatedIsOurs,
+    NonePrunes,
+}
+
+pub(super) struct World {
+    pub(super) fault: Fault,
+    pub(super) now: Timestamp,
+    pub(super) spec: ConfigurationPolicySpec,
+    pub(super) wanted: BTreeMap<&'static str, u8>,
+    pub(super) recreate: RecreateOption,
+    /// Content cannot be changed in place.
+    pub(super) immutable: bool,
+    pub(super) leaving: bool,
+    pub(super) generation: i64,
+    version: u32,
+    pub(super) finalizer: bool,
+    pub(super) deleting: bool,
+    pub(super) gone: bool,
+    pub(super) status: ConfigurationPolicyStatus,
+    pub(super) objects: BTreeMap<String, Object>,
+    /// Deleted by us only to be made anew, and for whom.
+    recreating: BTreeMap<String, Answerable>,
+    pub(super) memory: Memory,
+    last_uid: u32,
+    trials: BTreeMap<Id, Trial>,
+    /// Deletes and creates are refused.
+    pub(super) guarded: bool,
+    /// Deletes take a while.
+    pub(super) slow: bool,
+}
+
+pub(super) fn kind() -> Served {
+    Served { group: "".into(), version: "v1".into(), resource: "things".into(), namespaced: true }
+}
+
+fn no_say(_: &str, _: &Value) -> Result<String, String> {
+    Err("no custom messages here".into())
+}
+
+pub(super) struct Sight {
+    pub(super) objects: Vec<bool>,
+    pub(super) templates: bool,
+}
+
+impl World {
+    pub(super) fn new(fault: Fault, behavior: PruneObjectBehavior) -> Self {
+        let spec = ConfigurationPolicySpec {
+            remediation_action: "enforce".into(),
+            prune_object_behavior: behavior,
+            ..ConfigurationPolicySpec::default()
+        };
+        Self {
+            fault,
+            now: Timestamp::from_second(1_700_000_000).unwrap(),
+            spec,
+            wanted: BTreeMap::new(),
+            recreate: RecreateOption::None,
+            immutable: false,
+            leaving: false,
+            generation: 1,
+            version: 1,
+            finalizer: false,
+            deleting: false,
+            gone: false,
+            status: ConfigurationPolicyStatus::default(),
+            objects: BTreeMap::new(),
+            recreating: BTreeMap::new(),
+            memory: Memory::default(),
+            last_uid: 0,
+            trials: BTreeMap::new(),
+            guarded: false,
+            slow: false,
+        }
+    }
+
+    fn body(name: &str, object: &Object) -> Value {
+        let mut body = json!({
+            "apiVersion": "v1",
+            "kind": "Thing",
+            "metadata": {
+                "name": name,
+                "namespace": "n",
+                "uid": format!("u{}", object.uid),
+                "resourceVersion": object.version.to_string(),
+            },
+            "data": { "content": object.content.to_string() },
+        });
+        if let Some(since) = object.dying {
+            body["metadata"]["deletionTimestamp"] = json!(since.to_string());
+            body["metadata"]["finalizers"] = json!(["example.com/hold"]);
+        }
+        body
+    }
+
+    fn definition(name: &str, content: u8) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Thing",
+            "metadata": { "name": name, "namespace": "n" },
+            "data": { "content": content.to_string() },
+        })
+    }
+
+    pub(super) fn observe(&self, sight: &Sight) -> Observed {
+        let mut cluster = Cluster { trials: self.trials.clone(), ..Cluster::default() };
+        let name = KindName { api_version: "v1".into(), kind: "Thing".into() };
+        cluster.kinds.insert(name, Kind::Served(kind()));
+        let listed =
+            self.status.related_objects.iter().map(|entry| entry.object.metadata.name.clone());
+        let names: BTreeSet<String> =
+            self.wanted.keys().map(|name| name.to_string()).chain(listed).collect();
+        for (index, name) in names.into_iter().enumerate() {
+            let visible = sight.objects.get(index % sight.objects.len().max(1)).copied();
+            let seen = match self.objects.get(&name) {
+                _ if visible == Some(false) => Seen::Unknown("it is dark".into()),
+                None => Seen::Absent,
+                Some(object) => Seen::Present(Present {
+                    object: Arc::new(Self::body(&name, object)),
+                    touched: object.touched,
+                }),
+            };
+            cluster.objects.insert(kind().target("n", &name).id, seen);
+        }
+        let template = |(name, content): (&&'static str, &u8)| Template {
+            spec: ObjectTemplate {
+                compliance_type: "musthave".into(),
+                object_definition: Self::definition(name, *content),
+                recreate_option: self.recreate,
+                ..ObjectTemplate::default()
+            },
+            definition: Definition::Plain,
+        };
+        let templates = match sight.templates {
+            true => Templates::Known(self.wanted.iter().map(template).collect()),
+            false => Templates::Failed {
+                reason: "Error processing template",
+                message: "it failed".into(),
+            },
+        };
+        let policy = Policy {
+            namespace: "managed".into(),
+            name: "p".into(),
+            uid: "policy".into(),
+            resource_version: self.version.to_string(),
+            generation: self.generation,
+            finalizers: if self.finalizer { alloc::vec![FINALIZER.into()] } else { Vec::new() },
+            deleting: self.deleting,
+            owner: None,
+            spec: self.spec.clone(),
+            status: self.status.clone(),
+        };
+        Observed {
+            now: self.now,
+            controller: Controller {
+                departure: if self.leaving { Departure::Leaving } else { Departure::Staying },
+                terminating_namespaces: TerminatingNamespaces::Included,
+                instance: "test".into(),
+                say: no_say,
+            },
+            policy: if self.gone { Subject::Absent } else { Subject::Policy(Box::new(policy)) },
+            templates,
+            cluster,
+            memory: self.memory.clone(),
+        }
+    }
+
+    /// What the faulty planner would have seen.
+    fn mistaken(&self, mut seen: Observed) -> Observed {
+        let objects = &mut seen.cluster.objects;
+        match self.fault {
+            Fault::UnknownIsAbsent => {
+                for one in objects.values_mut() {
+                    if matches!(one, Seen::Unknown(_)) {
+                        *one = Seen::Absent;
+                    }
+                }
+            }
+            Fault::UnknownTemplatesAreNone => {
+                if matches!(seen.templates, Templates::Failed { .. }) {
+                    seen.templates = Templates::Known(Vec::new());
+                }
+            }
+            Fault::AcceptedIsGone => {
+                for one in objects.values_mut() {
+                    if matches!(one, Seen::Present(present) if present.terminating().is_some()) {
+                        *one = Seen::Absent;
+                    }
+                }
+            }
+            Fault::RefusedIsSettled => {
+                for (id, one) in objects.iter_mut() {
+                    if seen.memory.troubles.contains_key(id) {
+                        *one = Seen::Absent;
+                    }
+                }
+            }
+            Fault::EveryClaimIsOurs | Fault::NoClaimIsOurs => {
+                for one in objects.values_mut() {
+                    if let Seen::Present(present) = one {
+                        present.touched = self.fault == Fault::EveryClaimIsOurs;
+                    }
+                }
+            }
+            _ => {}
+        }
+        let Subject::Policy(policy) = &mut seen.policy else { return seen };
+        match self.fault {
+            Fault::NoFinalizer => policy.finalizers = alloc::vec![FINALIZER.into()],
+            Fault::StaleUidIsOurs => {
+                for entry in &mut policy.status.related_objects {
+                    let id = kind().target("n", &entry.object.metadata.name).id;
+                    let live = seen.cluster.objects.get(&id);
+                    if let (Some(Seen::Present(live)), Some(known)) = (live, &mut entry.properties)
+                        && !known.uid.is_empty()
+                    {
+                        known.uid = live.uid().to_string();
+                    }
+                }
+            }
+            Fault::InformPrunes if policy.deleting => {
+                policy.spec.remediation_action = "enforce".into();
+            }
+            Fault::NonePrunes if policy.spec.prune_object_behavior == PruneObjectBehavior::None => {
+                policy.spec.prune_object_behavior = PruneObjectBehavior::DeleteIfCreated;
+            }
+            Fault::LeavingPrunes => seen.controller.departure = Departure::Staying,
+            _ => {}
+        }
+        seen
+    }
+
+    pub(super) fn plan(&self, seen: &Observed) -> Plan {
+        let mut steps = plan(&self.mistaken(seen.clone()));
+        match self.fault {
+            Fault::UnclaimedCreation => {
+                let creates = |step: &Vec<Action>| {
+                    step.iter().any(|one| {
+                        matches!(&one.write, Write::Create(_)) && one.target.id.resource == "things"
+                    })
+                };
+                if steps.iter().any(creates) {
+                    steps.retain(|step| {
+                        !step.iter().any(|one| matches!(one.write, Write::MergeStatus(_)))
+                    });
+                }
+            }
+            Fault::AnyIncarnation => {
+                for action in steps.iter_mut().flatten() {
+                    if let Write::Delete { uid, .. } = &mut action.write {
+                        uid.clear();
+                    }
+                }
+            }
+            _ => {}
+        }
+        steps
+    }
+
+    pub(super) fn report(&self, seen: &Observed) -> Verdict {
+        report(&self.mistaken(seen.clone()))
+    }
+
+    /// Fills in what the server would say to updates.
+    pub(super) fn ask(&mut self, seen: &mut Observed) {
+        for question in reads(seen).questions {
+            let name = question.target.id.name.clone();
+            let stale = |object: &Object| {
+                question.object["metadata"]["resourceVersion"] != json!(object.version.to_string())
+            };
+            let answer = match self.objects.get(&name) {
+                None => TrialAnswer::NotFound,
+                Some(object) if stale(object) => TrialAnswer::Stale,
+                Some(_) if self.immutable => TrialAnswer::Invalid("field is immutable".into()),
+                Some(_) => TrialAnswer::Accepted(question.object.clone()),
+            };
+            let trial = Trial { asked: question.object, answer };
+            self.trials.insert(question.target.id, trial);
+        }
+        seen.cluster.trials = self.trials.clone();
+    }
+
+    /// Somebody else puts an object of their own under that name.
+    pub(super) fn meddle(&mut self, name: &str, content: u8) {
+        self.last_uid += 1;
+        let object = Object {
+            uid: self.last_uid,
+            version: 1,
+            content,
+            touched: false,
+            answerable: Answerable::Others,
+            dying: None,
+        };
+        self.objects.insert(name.to_string(), object);
+        self.recreating.remove(name);
+    }
+
+    pub(super) fn vanish(&mut self, name: &str) {
+        self.objects.remove(name);
+    }
+
+    pub(super) fn edited(&mut self) {
+        self.generation += 1;
+        self.version += 1;
+    }
+
+    /// Performs one action, made from what was seen.
+    pub(super) fn perform(&mut self, seen: &Observed, action: &Action) -> Checked<Outcome> {
+        let Subject::Policy(then) = &seen.policy else {
+            return Err("acts without a policy".into());
+        };
+        let name = &action.target.id.name;
+        let outcome = match (&action.write, action.target.id.resource.as_str()) {
+            (Write::Create(_), "events") => Outcome::Done(Value::Null),
+            (Write::Create(body), _) => self.create(then, name, body)?,
+            (Write::Replace(body), _) => self.replace(name, body)?,
+            (Write::Delete { uid, resource_version, .. }, _) => {
+                self.delete(seen, then, name, uid, resource_version.as_deref())?
+            }
+            (Write::Merge(patch), _) => self.finalizers(seen, then, patch)?,
+            (Write::MergeStatus(patch), _) => self.write_status(then, patch)?,
+            (write, resource) => return Err(format!("nobody asked for {write:?} of {resource}")),
+        };
+        self.memory = core::mem::take(&mut self.memory).after(action, &outcome, self.now);
+        self.trials.remove(&action.target.id);
+        Ok(outcome)
+    }
+
+    fn entry(&self, name: &str) -> Option<&Properties> {
+        let mut all = self.status.related_objects.iter();
+        all.find(|entry| entry.object.metadata.name == name)?.properties.as_ref()
+    }
+
+    fn create(&mut self, then: &Policy, name: &str, body: &Value) -> Checked<Outcome> {
+        let prunes = then.spec.prune_object_behavior != PruneObjectBehavior::None;
+        if prunes && !self.finalizer {
+            return Err(format!("{name} made while nothing holds the policy"));
+        }
+        let claim = self.entry(name);
+        if !claim.is_some_and(|claim| claim.created_by_policy.is_some() && claim.uid.is_empty()) {
+            return Err(format!("{name} made before it was claimed"));
+        }
+        if self.guarded {
+            return Ok(refused());
+        }
+        if self.objects.contains_key(name) {
+            return Ok(Outcome::AlreadyExists);
+        }
+        self.last_uid += 1;
+        let answerable = self.recreating.remove(name).unwrap_or(Answerable::Policy);
+        let object = Object {
+            uid: self.last_uid,
+            version: 1,
+            content: content(body),
+            touched: true,
+            answerable,
+            dying: None,
+        };
+        self.objects.insert(name.to_string(), object);
+        Ok(Outcome::Done(Value::Null))
+    }
+
+    fn replace(&mut self, name: &str, body: &Value) -> Checked<Outcome> {
+        let Some(object) = self.objects.get_mut(name) else { return Ok(Outcome::NotFound) };
+        if body["metadata"]["resourceVersion"] != json!(object.version.to_string())
+            || body["metadata"]["uid"] != json!(format!("u{}", object.uid))
+        {
+            return Ok(Outcome::Conflict("changed meanwhile".into()));
+        }
+        if self.immutable {
+            return Ok(refused());
+        }
+        object.version += 1;
+        object.content = content(body);
+        object.touched = true;
+        Ok(Outcome::Done(Value::Null))
+    }
+
+    fn delete(
+        &mut self,
+        seen: &Observed,
+        then: &Policy,
+        name: &str,
+        uid: &str,
+        version: Option<&str>,
+    ) -> Checked<Outcome> {
+        let enforced = then.spec.remediation_action == "enforce";
+        if !enforced {
+            return Err(format!("{name} deleted by a policy that only informs"));
+        }
+        if seen.controller.departure == Departure::Leaving {
+            return Err(format!("{name} deleted by a controller that leaves"));
+        }
+        let Some(object) = self.objects.get_mut(name) else { return Ok(Outcome::NotFound) };
+        if !uid.is_empty() && uid != format!("u{}", object.uid) {
+            return Ok(Outcome::Conflict("another incarnation".into()));
+        }
+        if version.is_some_and(|version| version != object.version.to_string()) {
+            return Ok(Outcome::Conflict("changed meanwhile".into()));
+        }
+        let wanted = matches!(&seen.templates, Templates::Known(all) if all.iter().any(
+            |template| template.spec.object_definition["metadata"]["name"] == json!(name)));
+        let recreates = wanted && !then.deleting;
+        if recreates {
+            let all = &self.status.related_objects;
+            let entry = all.iter().find(|entry| entry.object.metadata.name == name);
+            let claim = entry.and_then(|entry| entry.properties.as_ref());
+            let ours =
+                claim.and_then(|claim| claim.created_by_policy.filter(|_| claim.uid.is_empty()));
+            match (ours, object.answerable) {
+                (None, _) => {
+                    return Err(format!("{name} thrown away before that was written down"));
+                }
+                (Some(true), Answerable::Others) => {
+                    return Err(format!("{name} was not ours, and will be when it is made anew"));
+                }
+                _ => {}
+            }
+        } else {
+            if matches!(seen.templates, Templates::Failed { .. }) && !then.deleting {
+                return Err(format!("{name} pruned though nobody knew what is wanted"));
+            }
+            match then.spec.prune_object_behavior {
+                PruneObjectBehavior::DeleteAll => {}
+                PruneObjectBehavior::DeleteIfCreated if object.answerable == Answerable::Policy => {
+                }
+                PruneObjectBehavior::DeleteIfCreated => {
+                    return Err(format!("{name} was not ours to delete"));
+                }
+                _ => return Err(format!("{name} deleted though nothing is to be pruned")),
+            }
+        }
+        if self.guarded {
+            return Ok(refused());
+        }
+        if self.slow {
+            object.dying.get_or_insert(self.now);
+            object.version += 1;
+        } else {
+            self.objects.remove(name);
+        }
+        Ok(Outcome::Done(Value::Null))
+    }
+
+    fn precondition(&self, patch: &Value) -> bool {
+        patch["metadata"]["resourceVersion"] == json!(self.version.to_string())
+    }
+
+    fn finalizers(&mut self, seen: &Observed, then: &Policy, patch: &Value) -> Checked<Outcome> {
+        if !self.precondition(patch) {
+            return Ok(Outcome::Conflict("changed meanwhile".into()));
+        }
+        self.version += 1;
+        self.finalizer = patch["metadata"]["finalizers"] == json!([FINALIZER]);
+        if !self.finalizer && self.deleting {
+            self.gone = true;
+            let prunes = then.spec.remediation_action == "enforce" && !self.leaving;
+            let behavior = then.spec.prune_object_behavior;
+            for (name, object) in &self.objects {
+                let ours = object.answerable == Answerable::Policy;
+                let listed = then
+                    .status
+                    .related_objects
+                    .iter()
+                    .any(|entry| entry.object.metadata.name == *name)
+                    && seen
+                        .cluster
+                        .objects
+                        .get(&kind().target("n", name).id)
+                        .is_some_and(|then| !matches!(then, Seen::Absent));
+                let left = match behavior {
+                    PruneObjectBehavior::DeleteIfCreated => ours,
+                    PruneObjectBehavior::DeleteAll => ours || listed,
+                    _ => false,
+                };
+                if prunes && left {
+                    return Err(format!("the policy went while {name} was there"));
+                }
+            }
+        }
+        Ok(Outcome::Done(Value::Null))
+    }
+
+    fn write_status(&mut self, then: &Policy, patch: &Value) -> Checked<Outcome> {
+        if !self.precondition(patch) {
+            return Ok(Outcome::Conflict("changed meanwhile".into()));
+        }
+        let fields = patch["status"].as_object().unwrap().clone();
+        let fields = fields.into_iter().filter(|(_, value)| !value.is_null()).collect();
+        let mut status: ConfigurationPolicyStatus =
+            serde_json::from_value(Value::Object(fields)).unwrap();
+        // Whose an object will be that is made next.
+        for entry in &status.related_objects {
+            let name = &entry.object.metadata.name;
+            match entry.properties.as_ref().filter(|known| known.uid.is_empty()) {
+                Some(Properties { created_by_policy: Some(false), .. }) => {
+                    self.recreating.insert(name.clone(), Answerable::Others);
+                }
+                _ => drop(self.recreating.remove(name)),
+            }
+        }
+        match self.fault {
+            Fault::ForgottenLeavers => status
+                .related_objects
+                .retain(|entry| entry.reason != "Error cleaning up child objects"),
+            Fault::RecreatedIsOurs => {
+                for known in
+                    status.related_objects.iter_mut().filter_map(|one| one.properties.as_mut())
+                {
+                    if known.uid.is_empty() {
+                        known.created_by_policy = Some(true);
+                    }
+                }
+            }
+            _ => {}
+        }
+        let prunes = then.spec.remediation_action == "enforce"
+            && then.spec.prune_object_behavior != PruneObjectBehavior::None;
+        for (name, object) in &mut self.objects {
+            if object.answerable != Answerable::Policy {
+                continue;
+            }
+            let entry = status.related_objects.iter().find(|one| one.object.metadata.name == *name);
+            match entry.map(|entry| entry.properties.as_ref()) {
+                None if prunes => return Err(format!("{name} forgotten while it was there")),
+                // Let go of on purpose: from now on it is whoever's.
+                None => object.answerable = Answerable::Others,
+                Some(Some(known))
+                    if known.created_by_policy == Some(true)
+                        && (known.uid.is_empty() || known.uid == format!("u{}", object.uid)) => {}
+                Some(known) => return Err(format!("{name} is ours, and its entry says {known:?}")),
+            }
+        }
+        self.version += 1;
+        self.status = status;
+        Ok(Outcome::Done(Value::Null))
+    }
+
+    /// Time passes, and what was on its way out may be out.
+    pub(super) fn tick(&mut self, mut goes: impl FnMut() -> bool) {
+        self.now = self.now.checked_add(SignedDuration::from_secs(11)).unwrap();
+        self.objects.retain(|_, object| object.dying.is_none() || !goes());
+        self.trials.clear();
+    }
+
+    /// One reconcile that dies after `budget` actions. `false`: it died.
+    pub(super) fn pass(&mut self, seen: &Observed, mut budget: usize) -> Checked<bool> {
+        let mut steps = self.plan(seen);
+        let reporting = steps.is_empty();
+        if reporting {
+            steps = self.report(seen).publish;
+        }
+        for step in steps {
+            let mut failed = false;
+            for action in &step {
+                if budget == 0 {
+                    return Ok(false);
+                }
+                budget -= 1;
+                let outcome = self.perform(seen, action)?;
+                failed |= !matches!(outcome, Outcome::Done(_) | Outcome::NotFound);
+            }
+            if failed {
+                return Ok(true);
+            }
+        }
+        if reporting {
+            let memory = core::mem::take(&mut self.memory);
+            self.memory = memory.reported(&seen.cluster, self.now);
+        }
+        Ok(true)
+    }
+
+    /// A quiet world: everything can be seen, nothing is refused, nobody meddles.
+    pub(super) fn settle(&mut self) -> Checked {
+        self.guarded = false;
+        for _ in 0..40 {
+            self.tick(|| true);
+            let mut seen = self.observe(&Sight { objects: alloc::vec![true], templates: true });
+            self.ask(&mut seen);
+            if self.gone || (self.plan(&seen).is_empty() && self.report(&seen).publish.is_empty()) {
+                return Ok(());
+            }
+            self.pass(&seen, usize::MAX)?;
+        }
+        let mut seen = self.observe(&Sight { objects: alloc::vec![true], templates: true });
+        self.ask(&mut seen);
+        Err(format!("did not settle: {:?} {:?}", self.plan(&seen), self.report(&seen)))
+    }
+}
+
+fn content(body: &Value) -> u8 {
+    body["data"]["content"].as_str().and_then(|text| text.parse().ok()).unwrap_or(u8::MAX)
+}
+
+fn refused() -> Outcome {
+    Outcome::Refused(Refusal {
+        code: 403,
+        reason: "Forbidden".into(),
+        message: "admission webhook \"guard\" denied the request".into(),
+    })
+}
