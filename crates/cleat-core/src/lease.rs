@@ -21,9 +21,28 @@ const GRACE: i32 = 5;
 pub struct Heartbeat {
     /// When the agent says it renewed.
     pub renewed: Option<Timestamp>,
-    /// When the hub saw that renewal arrive; nothing if it was there already when the hub began to
+    /// When the hub first saw that renewal; nothing if it was there already when the hub began to
     /// look.
     pub seen: Option<Timestamp>,
+    /// It was seen as it arrived, not found later.
+    pub watched: bool,
+}
+
+impl Heartbeat {
+    /// What is known after a look at the lease. `watched`: the look was prompted by its change.
+    #[must_use]
+    pub fn next(
+        before: Option<Self>,
+        renewed: Option<Timestamp>,
+        watched: bool,
+        now: Timestamp,
+    ) -> Self {
+        match before {
+            Some(before) if before.renewed == renewed => before,
+            None if !watched => Self { renewed, seen: None, watched },
+            Some(_) | None => Self { renewed, seen: renewed.map(|_| now), watched },
+        }
+    }
 }
 
 /// What a lease says of its cluster.
@@ -45,7 +64,7 @@ pub fn duration(seconds: i32) -> SignedDuration {
 }
 
 pub fn pulse(heartbeat: Heartbeat, duration: SignedDuration, now: Timestamp) -> Pulse {
-    let Heartbeat { renewed, seen } = heartbeat;
+    let Heartbeat { renewed, seen, watched: _ } = heartbeat;
     // A renewal from the future would keep a dead cluster alive until then.
     let Some(last) = seen.or(renewed).map(|last| last.min(now)) else { return Pulse::None };
     let until = last.checked_add(duration * GRACE).unwrap_or(Timestamp::MAX);
@@ -55,6 +74,9 @@ pub fn pulse(heartbeat: Heartbeat, duration: SignedDuration, now: Timestamp) -> 
 /// Whether the clocks of the cluster and the hub agree to within the lease's duration. Only a
 /// renewal that was seen to arrive tells.
 pub fn clocks_agree(heartbeat: Heartbeat, duration: SignedDuration) -> Option<bool> {
+    if !heartbeat.watched {
+        return None;
+    }
     let apart = heartbeat.seen?.duration_since(heartbeat.renewed?).abs();
     Some(apart < duration)
 }

@@ -1,10 +1,12 @@
 //! What runs for the hub, one file per story.
 
-pub mod prepare;
-
+pub mod clusters;
 mod followed;
 pub mod hub;
 mod kinds;
+mod mirror;
+pub mod prepare;
+pub mod registration;
 mod replicaset;
 mod ttl;
 mod view;

@@ -7,7 +7,7 @@ fn at(second: i64) -> Timestamp {
 }
 
 fn beat(renewed: Option<i64>, seen: Option<i64>) -> Heartbeat {
-    Heartbeat { renewed: renewed.map(at), seen: seen.map(at) }
+    Heartbeat { renewed: renewed.map(at), seen: seen.map(at), watched: true }
 }
 
 #[test]
@@ -43,6 +43,20 @@ fn clocks_are_compared_only_when_a_renewal_arrives() {
     ] {
         assert_eq!(clocks_agree(heartbeat, minute), expected, "{heartbeat:?}");
     }
+}
+
+#[test]
+fn a_renewal_found_later_counts_as_life_but_says_nothing_of_clocks() {
+    let first = Heartbeat::next(None, Some(at(10)), false, at(100));
+    assert_eq!(first, Heartbeat { renewed: Some(at(10)), seen: None, watched: false });
+    assert_eq!(Heartbeat::next(Some(first), Some(at(10)), true, at(200)), first);
+    let found = Heartbeat::next(Some(first), Some(at(20)), false, at(300));
+    assert_eq!(found, Heartbeat { renewed: Some(at(20)), seen: Some(at(300)), watched: false });
+    assert_eq!(clocks_agree(found, duration(60)), None);
+    let arrived = Heartbeat::next(Some(found), Some(at(390)), true, at(400));
+    assert_eq!(clocks_agree(arrived, duration(60)), Some(true));
+    let made = Heartbeat::next(None, None, true, at(5));
+    assert_eq!(pulse(made, duration(60), at(6)), Pulse::None);
 }
 
 #[test]

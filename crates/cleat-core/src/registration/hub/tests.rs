@@ -21,6 +21,10 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
+fn beat(renewed: i64, seen: i64) -> Heartbeat {
+    Heartbeat { renewed: Some(at(renewed)), seen: Some(at(seen)), watched: true }
+}
+
 impl Hub {
     fn new(accepts: bool) -> Self {
         let cluster = json!({
@@ -286,7 +290,7 @@ fn a_silent_cluster_becomes_unknown_and_tainted_and_comes_back() {
         }])
     };
     hub.cluster["status"]["conditions"] = available("True", reason::AVAILABLE);
-    hub.heartbeat = Heartbeat { renewed: Some(at(1000)), seen: Some(at(1000)) };
+    hub.heartbeat = beat(1000, 1000);
     let verdict = hub.settle();
     assert!(hub.taints().is_empty());
     assert_eq!(verdict.wake, Some(SignedDuration::from_secs(300)), "it looks when the lease ends");
@@ -298,7 +302,7 @@ fn a_silent_cluster_becomes_unknown_and_tainted_and_comes_back() {
     assert_eq!(hub.condition(kind::AVAILABLE), said("Unknown", reason::LEASE_UPDATE_STOPPED));
     assert_eq!(hub.taints(), [UNREACHABLE]);
 
-    hub.heartbeat = Heartbeat { renewed: Some(at(1301)), seen: Some(at(1400)) };
+    hub.heartbeat = beat(1301, 1400);
     hub.now = 1400;
     hub.cluster["status"]["conditions"] = available("True", reason::AVAILABLE);
     hub.settle();
