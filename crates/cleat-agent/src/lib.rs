@@ -2,4 +2,8 @@
 //!
 //! One file per story; each is the IO half of its twin in `cleat-core`.
 
+pub mod registration;
+mod stories;
 pub mod work;
+
+pub use stories::{Member, STORIES, Story, start_stories};

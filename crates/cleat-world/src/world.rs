@@ -133,6 +133,18 @@ impl Cluster {
         Ok((link, config))
     }
 
+    /// Where the server is for those who come over TLS, and the PEM of who vouches for it.
+    pub async fn address(&self) -> Result<(String, String)> {
+        let endpoint = match &self.side {
+            Side::Real { endpoint, .. } => endpoint,
+            Side::Embedded { server, authority, endpoint } => {
+                let listen = || Endpoint::listen(&self.name, server.public_router(), authority);
+                endpoint.get_or_try_init(listen).await?
+            }
+        };
+        Ok(endpoint.address())
+    }
+
     async fn embedded(name: &str) -> Result<Self> {
         let now = jiff::Timestamp::now();
         let authority = Arc::new(Authority::generate(&format!("{name}-ca"), now)?);

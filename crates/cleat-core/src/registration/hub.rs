@@ -232,6 +232,18 @@ fn on_cluster(seen: &Observed, write: Write) -> Action {
     Action { side: Side::Hub, target: target(seen.name()), write }
 }
 
+/// Where clusters are on the hub.
+pub struct Place {
+    pub group: String,
+    pub version: String,
+    pub resource: String,
+}
+
+pub fn place() -> Place {
+    let Target { version, id } = target("");
+    Place { group: id.group, version, resource: id.resource }
+}
+
 /// Where the cluster is on the hub.
 pub fn target(cluster: &str) -> Target {
     let id = Id {
@@ -332,7 +344,15 @@ fn conditions_of(seen: &Observed) -> Vec<Condition> {
 
 fn pulse(seen: &Observed) -> Pulse {
     let duration = lease::duration(seen.cluster.spec.lease_duration_seconds);
-    lease::pulse(seen.heartbeat, duration, seen.now)
+    let mut heartbeat = seen.heartbeat;
+    // An agent that said it is available and was never heard again is as silent as any other.
+    if heartbeat.renewed.is_none() {
+        let conditions = seen.status().conditions;
+        let available = condition::find(&conditions, kind::AVAILABLE);
+        let available = available.filter(|one| one.status == "True");
+        heartbeat.renewed = available.map(|one| one.last_transition_time.0);
+    }
+    lease::pulse(heartbeat, duration, seen.now)
 }
 
 fn accepted(

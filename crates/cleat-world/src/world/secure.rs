@@ -51,6 +51,10 @@ impl Endpoint {
         Ok(Self::new(url, authority.certificate_pem().to_owned()))
     }
 
+    pub(super) fn address(&self) -> (String, String) {
+        (self.url.clone(), self.authority.clone())
+    }
+
     pub(super) fn client(&self, credentials: Credentials) -> Result<Client> {
         let mut config = kube::Config::new(self.url.parse().context("read the server's address")?);
         let authority = read_certificates(&self.authority)?;

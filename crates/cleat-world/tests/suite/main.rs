@@ -13,6 +13,10 @@
 mod access;
 mod apply;
 mod certificates;
+mod clusters;
+mod clusters_access;
+mod clusters_join;
+mod clusters_life;
 mod definitions;
 mod events;
 mod finalizers;

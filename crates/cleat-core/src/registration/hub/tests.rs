@@ -311,6 +311,20 @@ fn a_silent_cluster_becomes_unknown_and_tainted_and_comes_back() {
 }
 
 #[test]
+fn an_agent_that_dies_before_its_first_renewal_is_noticed() {
+    let mut hub = Hub::new(true);
+    hub.settle();
+    hub.cluster["status"]["conditions"] = json!([{
+        "type": kind::AVAILABLE, "status": "True", "reason": reason::AVAILABLE, "message": "",
+        "lastTransitionTime": at(1000).to_string(),
+    }]);
+    assert_eq!(hub.settle().wake, Some(SignedDuration::from_secs(300)));
+    hub.now = 1300;
+    hub.settle();
+    assert_eq!(hub.condition(kind::AVAILABLE), said("Unknown", reason::LEASE_UPDATE_STOPPED));
+}
+
+#[test]
 fn a_refused_write_is_told_and_tried_again() {
     let hub = Hub::new(true);
     let seen = hub.observe();

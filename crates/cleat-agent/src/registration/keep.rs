@@ -1,0 +1,191 @@
+//! Where an agent keeps its credentials: a secret of its cluster, or a directory.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use cleat_core::id::{Id, Target};
+use cleat_core::write::{Action, Outcome, Side, Write};
+use cleat_runtime::execute::{Executor, Read};
+use serde_json::{Value, json};
+
+use super::{Credentials, Error, FIELD_MANAGER};
+
+/// The secret's name, as OCM has it.
+const SECRET: &str = "hub-kubeconfig-secret";
+
+/// Where credentials are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// A secret in this namespace of the cluster.
+    Secret {
+        namespace: String,
+    },
+    Directory(PathBuf),
+}
+
+impl Keep {
+    /// What is kept, if anything.
+    pub async fn load(&self, executor: &Executor) -> Result<Option<Credentials>, Error> {
+        match self {
+            Self::Secret { namespace } => load_secret(executor, namespace).await,
+            Self::Directory(path) => load_directory(path),
+        }
+    }
+
+    /// Returns once it is kept; before, nobody must rely on it.
+    pub async fn save(&self, executor: &Executor, credentials: &Credentials) -> Result<(), Error> {
+        match self {
+            Self::Secret { namespace } => save_secret(executor, namespace, credentials).await,
+            Self::Directory(path) => save_directory(path, credentials),
+        }
+    }
+}
+
+async fn load_secret(executor: &Executor, namespace: &str) -> Result<Option<Credentials>, Error> {
+    match executor.read(Side::Cluster, &secret(namespace)).await {
+        Read::Present(object) => {
+            let data = object.get("data").cloned().unwrap_or_default();
+            let file = |name: &'static str| {
+                let bytes = BASE64.decode(data.get(name)?.as_str()?).ok()?;
+                String::from_utf8(bytes).ok()
+            };
+            Credentials::from_files(file).map(Some)
+        }
+        Read::Absent => Ok(None),
+        Read::NoSuchKind => Err(no_answer("read", "the cluster serves no secrets".to_owned())),
+        Read::Unknown { message } => Err(no_answer("read", message)),
+    }
+}
+
+async fn save_secret(
+    executor: &Executor,
+    namespace: &str,
+    credentials: &Credentials,
+) -> Result<(), Error> {
+    let apply = |target: Target, object: Value| {
+        let write = Write::Apply { object, manager: FIELD_MANAGER.to_owned(), force: true };
+        vec![Action { side: Side::Cluster, target, write }]
+    };
+    let place = Target {
+        version: "v1".to_owned(),
+        id: Id { resource: "namespaces".to_owned(), name: namespace.to_owned(), ..Id::default() },
+    };
+    let made =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
+    let files = credentials.files();
+    let data: BTreeMap<&str, String> =
+        files.iter().map(|(name, text)| (*name, BASE64.encode(text))).collect();
+    let object = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+        "metadata": { "name": SECRET, "namespace": namespace }, "data": data,
+    });
+    let here = executor.read(Side::Cluster, &place).await;
+    let mut plan = vec![apply(secret(namespace), object)];
+    if here == Read::Absent {
+        plan.insert(0, apply(place, made));
+    }
+    for outcome in executor.execute(plan).await.into_iter().flatten() {
+        match outcome {
+            Outcome::Done(_) => {}
+            Outcome::Refused(refusal) => return Err(no_answer("write", refusal.message)),
+            Outcome::Lost(message) => return Err(no_answer("write", message)),
+            other => return Err(no_answer("write", format!("{other:?}"))),
+        }
+    }
+    Ok(())
+}
+
+fn secret(namespace: &str) -> Target {
+    let id = Id {
+        resource: "secrets".to_owned(),
+        namespace: namespace.to_owned(),
+        name: SECRET.to_owned(),
+        ..Id::default()
+    };
+    Target { version: "v1".to_owned(), id }
+}
+
+fn no_answer(verb: &str, message: String) -> Error {
+    Error::NoAnswer { what: format!("{verb} the secret {SECRET}"), message }
+}
+
+fn load_directory(path: &Path) -> Result<Option<Credentials>, Error> {
+    let mut files = BTreeMap::new();
+    for name in ["agent-name", "cluster-name", "kubeconfig", "tls.crt", "tls.key"] {
+        let file = path.join(name);
+        match fs::read_to_string(&file) {
+            Ok(text) => drop(files.insert(name, text)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(source) => return Err(failed("read", &file, source)),
+        }
+    }
+    // It is written last, so without it the rest means nothing.
+    if !files.contains_key("kubeconfig") {
+        return Ok(None);
+    }
+    Credentials::from_files(|name| files.get(name).cloned()).map(Some)
+}
+
+fn save_directory(path: &Path, credentials: &Credentials) -> Result<(), Error> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|source| failed("create", path, source))?;
+    let mut files = credentials.files();
+    let last = files.remove_entry("kubeconfig");
+    for (name, text) in files.into_iter().chain(last) {
+        let file = path.join(name);
+        write(&file, &text).map_err(|source| failed("write", &file, source))?;
+    }
+    Ok(())
+}
+
+/// Wholly there or not at all, and readable by its owner alone.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let partial = path.with_extension("partial");
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    let mut file = options.open(&partial)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&partial, path)
+}
+
+fn failed(what: &'static str, path: &Path, source: std::io::Error) -> Error {
+    Error::File { what, path: path.display().to_string(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registration::HubAddress;
+
+    #[tokio::test]
+    async fn a_directory_keeps_what_was_last_saved() {
+        let dir = tempfile::tempdir().unwrap();
+        let keep = Keep::Directory(dir.path().join("hub"));
+        let executor = Executor::new(Default::default());
+        assert_eq!(keep.load(&executor).await.unwrap(), None);
+        let mut credentials = Credentials {
+            cluster: "c1".to_owned(),
+            agent: "a1".to_owned(),
+            hub: HubAddress { server: "https://hub".to_owned(), authority: None },
+            certificate: "one".to_owned(),
+            key: "key".to_owned(),
+        };
+        for certificate in ["one", "two"] {
+            credentials.certificate = certificate.to_owned();
+            keep.save(&executor, &credentials).await.unwrap();
+            assert_eq!(keep.load(&executor).await.unwrap().as_ref(), Some(&credentials));
+        }
+        let mode = std::os::unix::fs::PermissionsExt::mode;
+        let file = fs::metadata(dir.path().join("hub/tls.key")).unwrap().permissions();
+        assert_eq!(mode(&file) & 0o077, 0);
+    }
+}
