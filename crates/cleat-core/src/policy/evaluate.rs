@@ -17,7 +17,7 @@ use super::compare::{self, Compliance, Rule};
 use super::desired::{self, Desired, Scope, Wanted};
 use super::finding::{self, Finding, State};
 use super::judge::{self, Ask, Fix, Judged, Listed, Need};
-use super::observed::{Observed, Policy, Seen, Served, Template, Templates};
+use super::observed::{Observed, Policy, Seen, Served, Template, Templates, is_same};
 use super::prune::{self, Fates};
 use super::reader::Reader;
 use crate::id::Target;
@@ -153,17 +153,8 @@ fn leaving(policy: &Policy, all: &Gathered, reader: &mut Reader<'_>) -> Option<F
     let wanted: BTreeSet<&ObjectResource> = all.judged.iter().map(|one| &one.object).collect();
     let old = policy.status.related_objects.iter();
     // The same object in another version of its kind has not left.
-    let same = |one: &ObjectResource, other: &ObjectResource| {
-        one.kind == other.kind
-            && one.metadata == other.metadata
-            && group(&one.api_version) == group(&other.api_version)
-    };
-    let left = old.filter(|entry| !wanted.iter().any(|wanted| same(wanted, &entry.object)));
+    let left = old.filter(|entry| !wanted.iter().any(|wanted| is_same(wanted, &entry.object)));
     Some(prune::fates(left, prune::pruning(policy), reader))
-}
-
-fn group(api_version: &str) -> &str {
-    api_version.rsplit_once('/').map_or("", |(group, _)| group)
 }
 
 fn one_template(

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 
 use cleat_api::configurationpolicy::{
     ConfigurationPolicySpec, ConfigurationPolicyStatus, ObjectResource, ObjectTemplate,
+    RelatedObject,
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -276,11 +277,18 @@ impl Policy {
         self.finalizers.iter().any(|one| one == cleat_api::configurationpolicy::FINALIZER)
     }
 
-    /// What the status says of an object.
-    pub(crate) fn entry(
-        &self,
-        object: &ObjectResource,
-    ) -> Option<&cleat_api::configurationpolicy::RelatedObject> {
-        self.status.related_objects.iter().find(|entry| entry.object == *object)
+    /// What the status says of an object, in whichever version of its kind it was listed.
+    pub(crate) fn entry(&self, object: &ObjectResource) -> Option<&RelatedObject> {
+        let all = &self.status.related_objects;
+        let exact = all.iter().find(|entry| entry.object == *object);
+        exact.or_else(|| all.iter().find(|entry| is_same(&entry.object, object)))
     }
+}
+
+/// Whether two entries are about one object: versions are only ways to look at it.
+pub(crate) fn is_same(one: &ObjectResource, other: &ObjectResource) -> bool {
+    let group = |object: &ObjectResource| {
+        object.api_version.rsplit_once('/').map(|(group, _)| String::from(group))
+    };
+    one.kind == other.kind && one.metadata == other.metadata && group(one) == group(other)
 }

@@ -837,3 +837,17 @@ fn a_selector_of_objects_narrows_what_must_not_be_there() {
         "No objects of kind Pod were matched from the policy objectSelector"
     );
 }
+
+#[test]
+fn another_version_of_the_kind_is_the_same_object() {
+    let live = [pod("a", "default", "nginx:1.7.9")];
+    let mut seen = leaver(&live);
+    let listed = &mut policy(&mut seen).status.related_objects;
+    listed.truncate(1);
+    listed[0].object.api_version = "v1beta1".into();
+    assert_eq!(plan(&seen), Plan::new());
+    let listed = status(&report(&seen).publish).related_objects;
+    let known = listed[0].properties.clone().unwrap();
+    assert_eq!((listed.len(), listed[0].object.api_version.as_str()), (1, "v1"));
+    assert_eq!((known.created_by_policy, known.uid.as_str()), (Some(true), "uid-a"));
+}
