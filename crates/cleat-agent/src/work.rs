@@ -19,7 +19,7 @@ use std::time::Duration;
 use cleat_core::id::Id;
 use cleat_core::work;
 use cleat_core::work::observed::{Agent, Hub, Ledger, Observed};
-use cleat_core::write::{Action, Outcome, Plan};
+use cleat_core::write::{Action, Outcome, Plan, Propagation, Write};
 use cleat_runtime::execute::{self, Executor};
 use cleat_runtime::follow::{Follow, Scope};
 use cleat_runtime::kinds::Kinds;
@@ -28,6 +28,7 @@ use cleat_runtime::queue::{self, Queue, Wake};
 use cleat_runtime::tasks::Tasks;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
+use serde_json::Value;
 
 use self::memory::Memory;
 use self::subjects::Subjects;
@@ -37,6 +38,12 @@ pub const FIELD_MANAGER: &str = "work-agent";
 
 /// More rounds than any life of a work needs; what is not done by then has another turn.
 const MOST_ROUNDS: usize = 32;
+
+/// How long passes wait for the first look at works and ledgers; then they say that they cannot
+/// see.
+const FIRST_LOOK: Duration = Duration::from_secs(30);
+
+const BETWEEN_TELLINGS: SignedDuration = SignedDuration::from_secs(1);
 
 /// What an agent for works is told.
 #[derive(Clone)]
@@ -166,6 +173,13 @@ pub fn start(config: Config, tasks: &Tasks) {
     let mut stop = tasks.stop();
     tasks.spawn("works", async move {
         let closing = context.queue.clone();
+        let (works, ledgers) = (context.works.clone(), context.ledgers.clone());
+        // A pass that cannot tell what is missing from what was not read yet is of no use.
+        let both = async { tokio::join!(works.until_synced(), ledgers.until_synced()) };
+        let first_look = tokio::time::timeout(FIRST_LOOK, both);
+        if stop.or(first_look).await.is_none() {
+            return closing.close();
+        }
         let running = queue::run(queue, workers, move |key| {
             let context = Arc::clone(&context);
             async move { reconcile(&key, &context).await }
@@ -213,18 +227,35 @@ async fn reconcile(key: &Key, context: &Context) -> Wake {
     }
     context.verified(key, &seen);
     let verdict = work::report(&seen);
-    if let Some(publish) = verdict.publish {
+    let mut unheard = None;
+    let publish = verdict.publish.filter(|_| context.may_tell(key, &seen));
+    if let Some(publish) = publish {
+        let id = publish.target.id.clone();
         let plan = vec![vec![publish]];
         context.execute(key, &seen, &plan).await;
+        unheard = context.memory.with(key, |life| life.troubles.get(&id).map(|t| t.retry_at));
     }
     if let (Hub::Absent, Ledger::Absent) = (&seen.hub, &seen.ledger) {
         context.forget(key);
         return Wake::OnChange;
     }
     let soon = context.subjects.expects_a_kind(key, seen.now);
-    let wakes = [verdict.wake, context.memory.wake(key, seen.now), soon];
+    // More to do than one pass may take.
+    let soon_again = seen.now.checked_add(SignedDuration::from_millis(100)).ok();
+    let more = soon_again.filter(|_| !work::plan(&seen).is_empty());
+    let wakes = [verdict.wake, context.memory.wake(key, seen.now), soon, unheard, more];
     let wake = wakes.into_iter().flatten().min();
     wake.map_or(Wake::OnChange, |time| Wake::After(until(time)))
+}
+
+/// Which incarnation ended, if the answer to a patch is of one that nothing holds any more.
+fn end_of(outcome: &Outcome) -> Option<String> {
+    let Outcome::Done(object) = outcome else { return None };
+    let metadata = object.get("metadata")?;
+    metadata.get("deletionTimestamp").filter(|time| time.is_string())?;
+    let held =
+        metadata.get("finalizers").and_then(Value::as_array).is_some_and(|all| !all.is_empty());
+    if held { None } else { Some(metadata.get("uid")?.as_str()?.to_owned()) }
 }
 
 fn until(time: Timestamp) -> Duration {
@@ -240,6 +271,8 @@ impl Context {
         let wanted = seen.wanted_by_id();
         for (action, outcome) in plan.iter().flatten().zip(outcomes.iter().flatten()) {
             self.absorb(action, outcome);
+            let unwritten = records::claims_were_pruned(action, outcome);
+            let outcome = unwritten.as_ref().unwrap_or(outcome);
             let id = &action.target.id;
             let wanted = wanted.get(id).map(|wanted| (wanted.digest, seen.is_as_wanted(id)));
             self.memory.happened(key, action, outcome, wanted, now);
@@ -253,7 +286,19 @@ impl Context {
         if id.group == work::ownership::GROUP && id.resource == "manifestworks" {
             self.works.wrote(action, outcome);
         } else if id.group == work::ownership::GROUP && id.resource == "appliedmanifestworks" {
-            self.ledgers.wrote(action, outcome);
+            match end_of(outcome) {
+                // The server answers with the object that was; it is gone.
+                Some(uid) => {
+                    let write = Write::Delete {
+                        uid,
+                        resource_version: None,
+                        propagation: Propagation::Background,
+                    };
+                    let end = Action { write, ..action.clone() };
+                    self.ledgers.wrote(&end, &Outcome::Done(Value::Null));
+                }
+                None => self.ledgers.wrote(action, outcome),
+            }
         } else {
             self.mirror.wrote(action, outcome);
             if id.resource == "customresourcedefinitions" && outcome.is_done() {
@@ -263,6 +308,27 @@ impl Context {
                 self.kinds.forget();
             }
         }
+    }
+
+    /// Whether the hub is told now. How a deletion goes changes with every object that ends, so it is
+    /// told at most once a second.
+    fn may_tell(&self, key: &Key, seen: &Observed) -> bool {
+        if !seen.hub.work().is_some_and(|work| work.deleting) {
+            return true;
+        }
+        self.memory.with(key, |life| {
+            let next = life.told.and_then(|told| told.checked_add(BETWEEN_TELLINGS).ok());
+            match next.filter(|next| *next > seen.now) {
+                None => {
+                    life.told = Some(seen.now);
+                    true
+                }
+                Some(next) => {
+                    life.wake = Some(life.wake.map_or(next, |wake| wake.min(next)));
+                    false
+                }
+            }
+        })
     }
 
     fn forget(&self, key: &Key) {

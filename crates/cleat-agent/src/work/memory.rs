@@ -27,6 +27,10 @@ pub(super) struct Memory {
 pub(super) struct Life {
     pub(super) troubles: BTreeMap<Id, Trouble>,
     pub(super) objects: BTreeMap<Id, Object>,
+    /// The state of the work that the rest is about.
+    pub(super) generation: Option<i64>,
+    /// When the hub was last told how a deletion goes.
+    pub(super) told: Option<Timestamp>,
     /// When something that is not an event wants to be looked at again.
     pub(super) wake: Option<Timestamp>,
 }

@@ -8,15 +8,16 @@ use cleat_api::manifestwork::ManifestWorkSpec;
 use cleat_core::id::{Id, Target};
 use cleat_core::work::converge::{self, Need};
 use cleat_core::work::observed::{
-    Agent, Content, Hub, Ledger, Observed, Owner, Place, Present, Previous, Seen, Strategy, Wanted,
-    Work,
+    Agent, Book, Content, Hub, Ledger, Observed, Owner, Place, Present, Previous, Seen, Strategy,
+    Wanted, Work,
 };
+use cleat_core::work::ownership;
 use cleat_core::work::wanted::{self, Mapping};
 use cleat_core::write::Side;
 use cleat_runtime::execute::Read;
 use cleat_runtime::follow::Held;
 use cleat_runtime::kinds;
-use cleat_runtime::mirror::{Look, Meta};
+use cleat_runtime::mirror::{Look, Meta, Reason};
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -41,6 +42,7 @@ impl Context {
         let now = Timestamp::now();
         let (hub, spec) = self.hub(key);
         let (agent, name, ledger) = self.ledger(key);
+        let (hub, ledger) = self.confirmed(&agent, &name, hub, ledger, now).await;
         let mut seen = Observed {
             now,
             agent,
@@ -64,7 +66,7 @@ impl Context {
             work.read_only = wanted::read_only(&spec.manifest_configs, targets.keys());
         }
         self.care(key, &seen, &targets);
-        self.remember(key, &mut seen);
+        self.remember(key, &mut seen, &targets);
         let mut looks = BTreeMap::new();
         for id in targets.keys() {
             looks.insert(id.clone(), self.look(id).await);
@@ -105,17 +107,63 @@ impl Context {
         match key {
             Key::Work(name) => {
                 let ledger = cleat_api::appliedmanifestwork::name(&self.agent.hub_hash, name);
-                let ledger = records::ledger(&self.ledgers.get("", &ledger));
+                let ledger = match (self.ledgers.get("", &ledger), self.ledgers.trouble()) {
+                    // It was not there when the cluster was last heard; that is no news of now.
+                    (Held::Absent, Some(reason)) => Ledger::Unknown(reason.to_string()),
+                    (held, _) => records::ledger(&held),
+                };
                 (self.agent.clone(), name.clone(), ledger)
             }
             Key::Stray(ledger) => {
                 let ledger = records::ledger(&self.ledgers.get("", ledger));
                 let (hub_hash, name) = match &ledger {
                     Ledger::Present(book) => (book.hub_hash.clone(), book.work_name.clone()),
-                    Ledger::Absent | Ledger::Unknown(_) => Default::default(),
+                    Ledger::Absent | Ledger::Unknown(_) | Ledger::NotYet => Default::default(),
                 };
                 (Agent { hub_hash, ..self.agent.clone() }, name, ledger)
             }
+        }
+    }
+
+    /// What cannot be undone is not decided from watches alone, which may be behind: that a deleting
+    /// work has no ledger, and that the work of a ledger is gone from the hub for good.
+    async fn confirmed(
+        &self,
+        agent: &Agent,
+        name: &str,
+        hub: Hub,
+        ledger: Ledger,
+        now: Timestamp,
+    ) -> (Hub, Ledger) {
+        let due = |book: &Book| {
+            let end = book.eviction_start.zip(agent.eviction_grace);
+            end.is_some_and(|(start, grace)| now.duration_since(start) >= grace)
+        };
+        match (&hub, &ledger) {
+            (Hub::Work(work), Ledger::Absent) if work.deleting && work.has_finalizer() => {
+                let target = ownership::ledger_target(&agent.hub_hash, name);
+                let read = self.executor.read(Side::Cluster, &target).await;
+                (hub, records::ledger_of(read))
+            }
+            (Hub::Absent, Ledger::Present(book))
+                if due(book) && !book.deleting && agent.hub_hash == self.agent.hub_hash =>
+            {
+                let id = Id {
+                    group: ownership::GROUP.to_owned(),
+                    resource: "manifestworks".to_owned(),
+                    namespace: self.config.cluster.clone(),
+                    name: name.to_owned(),
+                };
+                let target = Target { version: "v1".to_owned(), id };
+                match self.executor.read(Side::Hub, &target).await {
+                    Read::Absent => (Hub::Absent, ledger),
+                    _ => (
+                        Hub::Unknown("whether the hub has the work is not clear".to_owned()),
+                        ledger,
+                    ),
+                }
+            }
+            _ => (hub, ledger),
         }
     }
 
@@ -176,7 +224,9 @@ impl Context {
             namespace: String::new(),
             name: format!("{}.{}", id.resource, id.group),
         };
-        let undefined = self.mirror.look(&definition) == Look::Absent;
+        // Kinds of groups without a dot are Kubernetes' own and have no definition.
+        let builtin = !id.group.contains('.');
+        let undefined = builtin || self.mirror.look(&definition) == Look::Absent;
         let unserved =
             self.kinds.preferred(&id.group, &id.resource).await == kinds::Mapping::NoSuchKind;
         if undefined && unserved { Look::Absent } else { look }
@@ -195,13 +245,30 @@ impl Context {
         }
     }
 
-    fn remember(&self, key: &Key, seen: &mut Observed) {
+    fn remember(&self, key: &Key, seen: &mut Observed, targets: &BTreeMap<Id, String>) {
+        let own = ownership::ledger_target(&seen.agent.hub_hash, &seen.name).id;
         self.memory.with(key, |life| {
+            let generation = seen.hub.work().map(|work| work.generation);
+            if generation.is_some() && life.generation != generation {
+                // What was refused may be asked for differently now.
+                life.troubles.clear();
+                life.generation = generation;
+            }
+            let known =
+                |id: &Id| targets.contains_key(id) || *id == own || id.resource == "manifestworks";
+            life.troubles.retain(|id, _| known(id));
+            life.objects.retain(|id, _| targets.contains_key(id));
             seen.troubles.clone_from(&life.troubles);
             life.wake = None;
             for (id, object) in &life.objects {
                 let until = object.repairs.and_then(|repairs| repairs.not_before());
-                seen.pauses.extend(until.map(|until| (id.clone(), until)));
+                // A quarrel is about what was asked for then; a new wish is not held back by it.
+                let digest = object.verified.as_ref().map(|verified| verified.digest);
+                let same = seen
+                    .wanted
+                    .iter()
+                    .any(|wanted| wanted.place.id() == Some(id) && Some(wanted.digest) == digest);
+                seen.pauses.extend(until.filter(|_| same).map(|until| (id.clone(), until)));
             }
             let applied_now = seen.hub.work().is_some_and(is_applied);
             for wanted in &mut seen.wanted {
@@ -233,6 +300,11 @@ impl Context {
         }
         let mut reads = Vec::new();
         for (id, wanted) in seen.wanted_by_id() {
+            // Applying cannot be told to make something new only, so it is looked for once more.
+            let applies = matches!(wanted.strategy, Strategy::ServerSideApply { .. });
+            if let (Some(Look::Absent), true) = (looks.get(id), applies) {
+                reads.push(id.clone());
+            }
             let Some(Look::Present(meta)) = looks.get(id) else { continue };
             let rules = wanted::rules(&spec.manifest_configs, id);
             if self.is_unverified(key, wanted, id, meta)
@@ -333,6 +405,7 @@ fn sight(look: &Look, read: Option<&Read>) -> Seen {
             Seen::Unknown("the cluster does not serve this kind now".to_owned())
         }
         (Look::Absent, None) => Seen::Absent,
+        (Look::Unknown(Reason::NotReadYet), None) => Seen::NotYet,
         (Look::Unknown(reason), None) => Seen::Unknown(reason.to_string()),
         (Look::Present(meta), None) => Seen::Present(Present {
             uid: meta.uid.to_string(),

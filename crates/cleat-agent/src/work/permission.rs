@@ -6,7 +6,7 @@ use cleat_api::manifestwork::{
 };
 use cleat_core::id::{Id, Target};
 use cleat_core::work::observed::{
-    Content, Observed, Permission, Place, Present, Seen, Strategy, Wanted,
+    Content, Ledger, Observed, Permission, Place, Present, Seen, Strategy, Wanted,
 };
 use cleat_core::work::ownership;
 use cleat_core::write::{Action, Outcome, Side, Write};
@@ -170,7 +170,14 @@ fn is_about_to_be_written(seen: &Observed, wanted: &Wanted, id: &Id) -> bool {
         Some(Seen::Present(Present { content: Content::Unread, .. })) => {
             wanted.strategy == Strategy::CreateOnly
         }
-        Some(Seen::Present(_) | Seen::Unknown(_)) | None => false,
+        // Our mark has to come onto it, and it will go with the work.
+        Some(Seen::Present(present)) => match &seen.ledger {
+            Ledger::Present(book) => {
+                owned(seen, id) && !present.owners.iter().any(|owner| owner.uid == book.uid)
+            }
+            _ => false,
+        },
+        Some(Seen::Unknown(_) | Seen::NotYet) | None => false,
     }
 }
 

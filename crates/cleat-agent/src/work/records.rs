@@ -6,8 +6,13 @@ use cleat_core::id::Id;
 use cleat_core::work::observed::{
     Agent, Applied, Book, Claim, Hub, Ledger, Origin, ReadOnly, Work,
 };
+use cleat_runtime::execute::Read;
 use cleat_runtime::follow::Held;
+use cleat_runtime::mirror::Reason;
 pub(super) use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+
+use cleat_core::write::{Action, Outcome, Refusal, Write};
+use serde_json::Value;
 
 use super::Key;
 
@@ -57,12 +62,30 @@ pub(super) fn hub(held: &Held) -> (Hub, Option<ManifestWorkSpec>) {
 pub(super) fn ledger(held: &Held) -> Ledger {
     let object = match held {
         Held::Absent => return Ledger::Absent,
+        Held::Unknown(Reason::NotReadYet) => return Ledger::NotYet,
         Held::Unknown(reason) => return Ledger::Unknown(reason.to_string()),
         Held::Present(object) => object,
     };
     match object.parse() {
         Ok(ledger) => Ledger::Present(book(ledger)),
         Err(error) => Ledger::Unknown(format!("the AppliedManifestWork cannot be read: {error}")),
+    }
+}
+
+/// A ledger that was read by itself.
+pub(super) fn ledger_of(read: Read) -> Ledger {
+    match read {
+        Read::Absent => Ledger::Absent,
+        Read::NoSuchKind => {
+            Ledger::Unknown("the cluster does not serve AppliedManifestWorks".into())
+        }
+        Read::Unknown { message } => Ledger::Unknown(message),
+        Read::Present(object) => match serde_json::from_value(object) {
+            Ok(ledger) => Ledger::Present(book(ledger)),
+            Err(error) => {
+                Ledger::Unknown(format!("the AppliedManifestWork cannot be read: {error}"))
+            }
+        },
     }
 }
 
@@ -102,4 +125,25 @@ fn book(ledger: AppliedManifestWork) -> Book {
         applied: applied.collect(),
         eviction_start: status.eviction_start_time.map(|time| time.0),
     }
+}
+
+/// What to make of a write of claims that the server answered without them: a definition that does
+/// not know them drops them, and then nothing may be touched.
+pub(super) fn claims_were_pruned(action: &Action, outcome: &Outcome) -> Option<Outcome> {
+    let (Write::Create(sent) | Write::Merge(sent)) = &action.write else { return None };
+    let Outcome::Done(answer) = outcome else { return None };
+    let claims =
+        |object: &Value| object.pointer("/spec/claims").and_then(Value::as_array).map(Vec::len);
+    let is_ledger = action.target.id.resource == "appliedmanifestworks";
+    if !is_ledger || claims(sent).unwrap_or_default() == 0 || claims(answer).is_some() {
+        return None;
+    }
+    Some(Outcome::Refused(Refusal {
+        code: 422,
+        reason: "Invalid".to_owned(),
+        message:
+            "the cluster's definition of AppliedManifestWork drops spec.claims; give it Cleat's \
+                  definition, with cleat agent --define"
+                .to_owned(),
+    }))
 }

@@ -67,7 +67,11 @@ pub(crate) fn plan(seen: &Observed, work: &Work, book: &Book) -> Plan {
     // new one look like somebody else's after a crash.
     let making: BTreeSet<&Id> = needs
         .iter()
-        .filter(|(_, _, need)| matches!(need, Need::Touch { write, .. } if makes(write)))
+        .filter(|(target, _, need)| match need {
+            Need::Touch { write: Write::Delete { .. }, .. } => true,
+            Need::Touch { .. } => matches!(seen.live.get(&target.id), Some(Seen::Absent)),
+            _ => false,
+        })
         .map(|(target, _, _)| &target.id)
         .collect();
     let struck = |id: &Id| making.contains(id) || settled.contains(id);
@@ -107,11 +111,6 @@ pub(crate) fn plan(seen: &Observed, work: &Work, book: &Book) -> Plan {
     steps
 }
 
-fn makes(write: &Write) -> bool {
-    // A create, or the delete that precedes one.
-    matches!(write, Write::Create(_) | Write::Delete { .. })
-}
-
 /// The manifests that have a place, and what each needs. The first of two for one object counts.
 pub fn needs<'a>(
     seen: &'a Observed,
@@ -143,6 +142,7 @@ pub(crate) fn need(
     }
     let need = match seen.live.get(id) {
         None => Need::Stuck(Stuck::Unknown("it was not looked at".into())),
+        Some(Seen::NotYet) => Need::Later,
         Some(Seen::Unknown(reason)) => Need::Stuck(Stuck::Unknown(reason.clone())),
         Some(Seen::Absent) if wanted.strategy == Strategy::ReadOnly => Need::Nothing,
         Some(Seen::Absent) => creation(seen, work, book, id, wanted),
@@ -205,14 +205,15 @@ fn change(
         Ownership::Kept(_) => false,
         Ownership::Undecided(problem) => return Need::Stuck(Stuck::Failed(problem)),
     };
-    let claim = Claim { origin, kept: !owned };
+    let claim = Claim { origin, kept: stays(book, id, present, owned) };
     let references = present.references(&ledger, book, owned);
     let content = match (&wanted.strategy, &present.content) {
         (Strategy::ReadOnly | Strategy::CreateOnly, _) | (_, Content::AsWanted) => None,
         (_, Content::Unread) => return Need::Later,
         (Strategy::Update, Content::Read(existing)) => update(existing, wanted),
         (Strategy::ServerSideApply { manager, force, ignore }, Content::Read(existing)) => {
-            match apply(existing, wanted, manager, *force, ignore) {
+            let own = owned.then(|| json!([reference(&ledger, &book.uid)]));
+            match apply(existing, wanted, manager, *force, ignore, own) {
                 Ok(write) => write,
                 Err(stuck) => return Need::Stuck(stuck),
             }
@@ -242,10 +243,8 @@ fn change(
                 set_references(object, references);
             }
         }
-        // Applied references merge with those of others, and go when they are applied no more.
-        Write::Apply { object, .. } if owned => {
-            set_references(object, json!([reference(&ledger, &book.uid)]));
-        }
+        // This incarnation, or none: applying would make anew what somebody just deleted.
+        Write::Apply { object, .. } => set_uid(object, &present.uid),
         // Only an object of ours is thrown away to make it anew.
         Write::Delete { .. } if !owned => {
             return Need::Stuck(Stuck::Failed(format!(
@@ -264,6 +263,12 @@ fn change(
 fn set_references(object: &mut Value, references: Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.insert("ownerReferences".into(), references);
+    }
+}
+
+fn set_uid(object: &mut Value, uid: &str) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("uid".into(), uid.into());
     }
 }
 
@@ -297,13 +302,22 @@ fn apply(
     manager: &str,
     force: bool,
     ignore: &[ignore::IgnoreField],
+    own: Option<Value>,
 ) -> Result<Option<Write>, Stuck> {
-    let body = ignore::body(&wanted.manifest, true, ignore)
+    let mut body = ignore::body(&wanted.manifest, true, ignore)
         .map_err(|problem| Stuck::IgnoreFields(format!("{problem}")))?;
-    if body.was_applied_to(existing) {
+    body.object = merge::fresh(&body.object);
+    // Applied references merge with those of others, and go when they are applied no more.
+    if let Some(own) = own {
+        set_references(&mut body.object, own);
+    }
+    // A manifest of unknown history is applied once, since servers forget what lists said before;
+    // but where fields are left to others the hash alone decides.
+    let known = wanted.previous == Previous::Same || !ignore.is_empty();
+    if known && body.was_applied_by(existing, manager) {
         return Ok(None);
     }
-    let object = merge::fresh(&body.object);
+    let object = body.object;
     Ok(Some(Write::Apply { object, manager: manager.into(), force }))
 }
 
@@ -332,12 +346,18 @@ fn claims(
     claims
 }
 
+/// Whether the claim says that the object stays. One that was kept counts as kept until our mark was
+/// seen on it: without mark and without this, nobody could tell it from one that was given up.
+fn stays(book: &Book, id: &Id, present: &Present, owned: bool) -> bool {
+    !owned || (book.is_kept(id) && !present.is_held_by(book))
+}
+
 /// What the claim to a present object has to say.
 fn standing(seen: &Observed, work: &Work, book: &Book, id: &Id) -> Option<Claim> {
     let Some(Seen::Present(present)) = seen.live.get(id) else { return None };
     let origin = origin(book, id, present);
     match ownership(work, id, origin) {
-        Ownership::Owned => Some(Claim { origin, kept: false }),
+        Ownership::Owned => Some(Claim { origin, kept: stays(book, id, present, true) }),
         Ownership::Kept(_) => Some(Claim { origin, kept: true }),
         Ownership::Undecided(_) => None,
     }

@@ -111,6 +111,8 @@ pub struct ReadOnly(pub BTreeSet<Id>);
 #[derive(Clone, Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one per pass")]
 pub enum Ledger {
+    /// The look is under way, and whoever looks will tell.
+    NotYet,
     Absent,
     Present(Book),
     Unknown(String),
@@ -283,6 +285,8 @@ pub enum Permission {
 /// Our last knowledge of one object on the cluster.
 #[derive(Clone, Debug)]
 pub enum Seen {
+    /// The first look is under way, and whoever looks will tell.
+    NotYet,
     Absent,
     Present(Present),
     Unknown(String),

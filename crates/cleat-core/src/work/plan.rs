@@ -9,7 +9,8 @@ use serde_json::json;
 use super::converge;
 use super::ledger::{self, LEDGER_FINALIZER};
 use super::observed::{Applied, Book, Hub, Ledger, Observed, Work};
-use super::retire::{self, Fate};
+use super::ownership::ledger_target;
+use super::retire::{self, Fate, Unmarked};
 use crate::id::{Id, Target};
 use crate::write::{Action, Plan, Side, Write};
 
@@ -20,8 +21,18 @@ pub const WORK_FINALIZER: &str = "cluster.open-cluster-management.io/manifest-wo
 ///
 /// It is asked again after every execution, so it only has to be right about what comes next.
 pub fn plan(seen: &Observed) -> Plan {
+    // Everything hinges on the ledger: while it cannot be written, nothing is touched.
+    if seen.must_wait(&ledger_target(&seen.agent.hub_hash, &seen.name).id) {
+        return vec![];
+    }
+    if let Hub::Work(work) = &seen.hub
+        && seen.must_wait(&work_target(seen, work).id)
+        && !(work.has_finalizer() && !work.deleting)
+    {
+        return vec![];
+    }
     match (&seen.hub, &seen.ledger) {
-        (_, Ledger::Unknown(_)) => vec![],
+        (_, Ledger::Unknown(_) | Ledger::NotYet) => vec![],
         // Even a deletion that has begun waits: what is to be kept is for the hub to say.
         (Hub::Unknown(_), _) => vec![],
 
@@ -41,7 +52,7 @@ pub fn plan(seen: &Observed) -> Plan {
 fn leave(seen: &Observed, work: &Work, ledger: &Ledger) -> Plan {
     let last = if work.has_finalizer() { vec![remove_finalizer(seen, work)] } else { vec![] };
     match ledger {
-        Ledger::Unknown(_) => vec![],
+        Ledger::Unknown(_) | Ledger::NotYet => vec![],
         Ledger::Absent => only(last),
         Ledger::Present(book) => retire_all(seen, book, last),
     }
@@ -55,6 +66,9 @@ fn retire_all(seen: &Observed, book: &Book, last: Vec<Action>) -> Plan {
         // Marks come off while the ledger is not yet going, so that whoever finishes the job from
         // the marks alone keeps what was declared to be kept.
         let marked = |fate: &Fate| matches!(fate, Fate::Unmark { .. } | Fate::Undecided(_));
+        if let Some(wish) = last_wish(seen, book, &fates) {
+            return vec![vec![wish]];
+        }
         return match fates.values().any(marked) {
             true => only(retire::unmark(seen, book, &fates)),
             false => vec![vec![ledger::delete(seen, book)]],
@@ -75,6 +89,18 @@ fn retire_all(seen: &Observed, book: &Book, last: Vec<Action>) -> Plan {
         steps.push(last);
     }
     steps
+}
+
+/// What the work said last about what stays, on record before anything is done about it: should the
+/// work be forced away meanwhile, nobody else can tell.
+fn last_wish(seen: &Observed, book: &Book, fates: &BTreeMap<&Id, Fate>) -> Option<Action> {
+    let work = seen.hub.work()?;
+    let mut claims = book.claims.clone();
+    for (id, claim) in &mut claims {
+        let kept = matches!(fates.get(id), Some(Fate::Unmark { why: Unmarked::Kept(_), .. }));
+        claim.kept |= kept;
+    }
+    if claims == book.claims { None } else { ledger::amend(seen, work, book, &claims) }
 }
 
 /// What of the ledger is settled is struck off when the objects of a rank are all settled, so that
@@ -147,7 +173,7 @@ pub(crate) fn remove_finalizer(seen: &Observed, work: &Work) -> Action {
 }
 
 impl Work {
-    pub(crate) fn has_finalizer(&self) -> bool {
+    pub fn has_finalizer(&self) -> bool {
         self.finalizers.iter().any(|finalizer| finalizer == WORK_FINALIZER)
     }
 

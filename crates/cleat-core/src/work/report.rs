@@ -58,6 +58,10 @@ fn publish(seen: &Observed, work: &Work) -> Option<Action> {
     if !work.has_finalizer() {
         return None;
     }
+    // A new agent has nothing to say before it has looked at everything once.
+    if seen.live.values().any(|live| matches!(live, Seen::NotYet)) {
+        return None;
+    }
     let status = if work.deleting { deleting::status(seen, work)? } else { status(seen, work)? };
     if status == work.status {
         return None;
@@ -72,10 +76,13 @@ fn publish(seen: &Observed, work: &Work) -> Option<Action> {
 
 /// The status of a work that is to be there. `None` while nothing can be said.
 fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus> {
-    let Ledger::Present(book) = &seen.ledger else { return None };
     if work.is_complete() {
         return None;
     }
+    if let Some(why) = ledger_problem(seen) {
+        return Some(unrecorded(seen, work, &why));
+    }
+    let Ledger::Present(book) = &seen.ledger else { return None };
     let now = seen.now;
     let needs = converge::needs(seen, work, book);
     let manifests: Vec<ManifestCondition> = seen
@@ -90,7 +97,7 @@ fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus> {
     let mut conditions =
         Conditions { old: &work.status.conditions, now, generation: work.generation };
     let mut told = Vec::new();
-    told.extend(applied(&manifests).and_then(|found| conditions.set(found)));
+    told.extend(applied(&manifests, work.generation).and_then(|found| conditions.set(found)));
     told.extend(conditions.set(available(&manifests)));
     for finding in rules::aggregate(&manifests) {
         told.extend(conditions.set(Found::from(finding)));
@@ -105,6 +112,31 @@ fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus> {
     let mut conditions: Vec<Condition> = kept.cloned().chain(told).collect();
     conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
     Some(ManifestWorkStatus { conditions, resource_status: ManifestResourceStatus { manifests } })
+}
+
+/// Why nothing can be written down, without which nothing is touched.
+fn ledger_problem(seen: &Observed) -> Option<String> {
+    let id = super::ownership::ledger_target(&seen.agent.hub_hash, &seen.name).id;
+    let trouble = seen.troubles.get(&id).filter(|trouble| trouble.kind != TroubleKind::Stale);
+    match (&seen.ledger, trouble) {
+        (Ledger::Unknown(why), _) => Some(format!("its AppliedManifestWork cannot be seen: {why}")),
+        (_, Some(trouble)) => {
+            Some(format!("its AppliedManifestWork cannot be written: {}", trouble.message))
+        }
+        _ => None,
+    }
+}
+
+/// All that was said before, but for whether the work is applied.
+fn unrecorded(seen: &Observed, work: &Work, why: &str) -> ManifestWorkStatus {
+    let old = &work.status.conditions;
+    let mut conditions = Conditions { old, now: seen.now, generation: work.generation };
+    let message = format!("Failed to apply manifest work: {why}");
+    let found = Found::new(kinds::APPLIED, "False", reason::APPLIED_MANIFEST_WORK_FAILED, message);
+    let others = old.iter().filter(|condition| condition.type_ != kinds::APPLIED);
+    let mut conditions: Vec<Condition> = others.cloned().chain(conditions.set(found)).collect();
+    conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
+    ManifestWorkStatus { conditions, ..work.status.clone() }
 }
 
 /// A condition before it is compared with the one that is there.
@@ -286,7 +318,10 @@ fn manifest_applied(seen: &Observed, wanted: &Wanted, need: Option<&Need>) -> Op
         Place::At(_) => {}
     }
     let trouble = wanted.place.id().and_then(|id| seen.troubles.get(id));
-    match need? {
+    let Some(need) = need else {
+        return failed("an earlier manifest of the work asks for the same object");
+    };
+    match need {
         Need::Nothing => Some(Found::new(
             kinds::APPLIED,
             "True",
@@ -327,7 +362,7 @@ fn manifest_available(seen: &Observed, wanted: &Wanted) -> Found {
             let message = format!("Failed to fetch resource: {why}");
             Found::new(kinds::AVAILABLE, "Unknown", reason::FETCHING_RESOURCE_FAILED, message)
         }
-        None => {
+        Some(Seen::NotYet) | None => {
             let message = "Failed to fetch resource: it was not looked at";
             Found::new(kinds::AVAILABLE, "Unknown", reason::FETCHING_RESOURCE_FAILED, message)
         }
@@ -339,18 +374,21 @@ fn status_of<'a>(manifest: &'a ManifestCondition, type_: &str) -> Option<&'a str
     conditions.find(|condition| condition.type_ == type_).map(|condition| condition.status.as_str())
 }
 
-/// `None` for a work without manifests, and while some were never tried.
-fn applied(manifests: &[ManifestCondition]) -> Option<Found> {
-    let statuses: Vec<Option<&str>> =
-        manifests.iter().map(|manifest| status_of(manifest, kinds::APPLIED)).collect();
+/// `None` for a work without manifests, and while some were never tried as they are asked for now.
+fn applied(manifests: &[ManifestCondition], generation: i64) -> Option<Found> {
+    let statuses: Vec<Option<&str>> = manifests
+        .iter()
+        .map(|manifest| {
+            let mut conditions = manifest.conditions.iter();
+            let applied = conditions.find(|condition| condition.type_ == kinds::APPLIED)?;
+            let current = applied.observed_generation == Some(generation);
+            current.then_some(applied.status.as_str())
+        })
+        .collect();
     if statuses.contains(&Some("False")) {
         let message = "Failed to apply manifest work";
-        return Some(Found::new(
-            kinds::APPLIED,
-            "False",
-            reason::APPLIED_MANIFEST_WORK_FAILED,
-            message,
-        ));
+        let reason = reason::APPLIED_MANIFEST_WORK_FAILED;
+        return Some(Found::new(kinds::APPLIED, "False", reason, message));
     }
     if statuses.is_empty() || statuses.contains(&None) {
         return None;
@@ -390,7 +428,9 @@ fn available(manifests: &[ManifestCondition]) -> Found {
 fn wake(seen: &Observed) -> Option<Timestamp> {
     let mut times: Vec<Timestamp> = Vec::new();
     let later = |pause: SignedDuration| seen.now.checked_add(pause).unwrap_or(seen.now);
-    times.extend(seen.troubles.values().map(|trouble| trouble.retry_at));
+    // With nothing to do now, a trouble whose time has come is over: somebody else saw to it.
+    let retries = seen.troubles.values().map(|trouble| trouble.retry_at);
+    times.extend(retries.filter(|time| *time > seen.now));
     times.extend(seen.pauses.values().filter(|time| **time > seen.now));
     for wanted in &seen.wanted {
         match (&wanted.place, &wanted.permission) {
@@ -402,7 +442,11 @@ fn wake(seen: &Observed) -> Option<Timestamp> {
             _ => {}
         }
     }
-    if seen.live.values().any(|live| matches!(live, Seen::Unknown(_))) {
+    // A ledger or a work that is not there is not told of when its kind can be seen at last.
+    let blind = matches!(seen.ledger, Ledger::Unknown(_) | Ledger::NotYet)
+        || matches!(seen.hub, Hub::Unknown(_));
+    let unseen = |live: &Seen| matches!(live, Seen::Unknown(_) | Seen::NotYet);
+    if blind || seen.live.values().any(unseen) {
         times.push(later(UNKNOWN_PAUSE));
     }
     if let (Hub::Absent, Ledger::Present(Book { eviction_start: Some(start), deleting: false, .. })) =

@@ -56,6 +56,8 @@ pub enum Unmarked {
     Shared,
     /// Somebody made it anew, with our mark copied along.
     Recreated,
+    /// It is the namespace or the definition of something that is kept.
+    HoldsKept,
 }
 
 /// What becomes of everything in `leaving`.
@@ -64,13 +66,54 @@ pub(crate) fn fates<'a>(
     book: &Book,
     leaving: impl Iterator<Item = &'a Id>,
 ) -> BTreeMap<&'a Id, Fate> {
-    leaving.map(|id| (id, fate(seen, book, id))).collect()
+    let mut fates: BTreeMap<&Id, Fate> = leaving.map(|id| (id, fate(seen, book, id))).collect();
+    let holders: Vec<&Id> = fates.keys().copied().filter(|id| holds_kept(seen, book, id)).collect();
+    for id in holders {
+        if let Some(fate) = fates.get_mut(id)
+            && let Fate::Delete { uid, resource_version } = fate
+        {
+            let (uid, resource_version) = (uid.clone(), resource_version.clone());
+            let marked = match seen.live.get(id) {
+                Some(Seen::Present(present)) => present.is_held_by(book),
+                _ => false,
+            };
+            *fate = match marked {
+                true => Fate::Unmark { why: Unmarked::HoldsKept, uid, resource_version },
+                false => Fate::Settled(Settled::NotOurs),
+            };
+        }
+    }
+    fates
+}
+
+/// Whether deleting a namespace or a definition would take along what the work says to keep.
+fn holds_kept(seen: &Observed, book: &Book, holder: &Id) -> bool {
+    let inside = |id: &Id| match (&*holder.group, &*holder.resource) {
+        ("", "namespaces") => id.namespace == holder.name,
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            let (resource, group) = holder.name.split_once('.').unwrap_or_default();
+            id.resource == resource && id.group == group
+        }
+        _ => false,
+    };
+    let ids = book.ids();
+    let mut inside = ids.into_iter().filter(|id| inside(id));
+    inside.any(|id| match seen.live.get(id) {
+        Some(Seen::Present(present)) => match seen.hub.work() {
+            Some(work) => {
+                matches!(ownership(work, id, origin(book, id, present)), Ownership::Kept(_))
+            }
+            None => book.is_kept(id),
+        },
+        _ => false,
+    })
 }
 
 fn fate(seen: &Observed, book: &Book, id: &Id) -> Fate {
     let present = match seen.live.get(id) {
         Some(Seen::Present(present)) => present,
         Some(Seen::Absent) => return Fate::Settled(Settled::Gone),
+        Some(Seen::NotYet) => return Fate::Unknown("it was not looked at".into()),
         Some(Seen::Unknown(reason)) => return Fate::Unknown(reason.clone()),
         None => return Fate::Unknown("it was not looked at".into()),
     };

@@ -12,6 +12,8 @@ use crate::write::{Outcome, Write};
 
 const FIRST_PAUSE: SignedDuration = SignedDuration::from_millis(100);
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(10);
+/// Nobody waits for a manifest that is refused as it is, and the next change of it is tried at once.
+const LONGEST_PAUSE_OF_WRITES: SignedDuration = SignedDuration::from_secs(60);
 
 /// The longest message of a server that is passed on to users.
 const LONGEST_MESSAGE: usize = 1024;
@@ -51,10 +53,6 @@ impl Trouble {
             Outcome::AlreadyExists => {
                 (TroubleKind::Stale, "it came to exist meanwhile".to_string())
             }
-            // Server-side apply has no precondition: its conflicts are with other managers of fields.
-            Outcome::Conflict(message) if matches!(write, Write::Apply { .. }) => {
-                (TroubleKind::Refused, message.clone())
-            }
             Outcome::Conflict(message) => (TroubleKind::Stale, message.clone()),
             Outcome::Refused(refusal) if refusal.code >= 500 || refusal.code == 429 => {
                 (TroubleKind::Unreachable, refusal.message.clone())
@@ -69,7 +67,10 @@ impl Trouble {
         let pause = match kind {
             // The next look sees why; only a write that goes stale again and again has to wait.
             TroubleKind::Stale if attempts < 3 => SignedDuration::ZERO,
-            _ => pause(attempts),
+            TroubleKind::Refused if !matches!(write, Write::Delete { .. }) => {
+                pause(attempts, LONGEST_PAUSE_OF_WRITES)
+            }
+            _ => pause(attempts, LONGEST_PAUSE),
         };
         let retry_at = now.checked_add(pause).unwrap_or(now);
         Some(Self { message: shortened(&message), kind, attempts, retry_at })
@@ -77,9 +78,9 @@ impl Trouble {
 }
 
 /// 100 ms after the first failure, twice as long after each further one.
-pub fn pause(attempts: u32) -> SignedDuration {
+fn pause(attempts: u32, longest: SignedDuration) -> SignedDuration {
     let doubled = FIRST_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(16));
-    doubled.min(LONGEST_PAUSE)
+    doubled.min(longest)
 }
 
 fn shortened(message: &str) -> String {
@@ -98,9 +99,10 @@ mod tests {
 
     #[test]
     fn pauses_grow_to_ten_seconds_and_no_further() {
-        let millis: alloc::vec::Vec<i128> = (1..12).map(|n| pause(n).as_millis()).collect();
+        let millis: alloc::vec::Vec<i128> =
+            (1..12).map(|n| pause(n, LONGEST_PAUSE).as_millis()).collect();
         assert_eq!(millis, [100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000, 10000, 10000]);
-        assert_eq!(pause(u32::MAX), LONGEST_PAUSE);
+        assert_eq!(pause(u32::MAX, LONGEST_PAUSE), LONGEST_PAUSE);
     }
 
     #[test]

@@ -21,7 +21,7 @@ const NAMED: usize = 5;
 /// The status of a deleting work: all that was said before, and how the deletion stands.
 pub(super) fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus> {
     let message = match &seen.ledger {
-        Ledger::Absent => return None,
+        Ledger::Absent | Ledger::NotYet => return None,
         Ledger::Unknown(why) => format!("{BEGUN}; the cluster cannot be asked: {why}"),
         Ledger::Present(book) => {
             let fates = retire::fates(seen, book, book.ids().into_iter());
@@ -92,6 +92,9 @@ fn waits_for(seen: &Observed, id: &Id, fate: &Fate) -> String {
         (_, Some(trouble)) => trouble.message.clone(),
         (Fate::Unmark { why: Unmarked::Kept(field), .. }, None) => {
             format!("kept by {field}; mark to be taken off")
+        }
+        (Fate::Unmark { why: Unmarked::HoldsKept, .. }, None) => {
+            "kept because it holds kept objects; mark to be taken off".into()
         }
         (Fate::Unmark { .. }, None) => "kept; mark to be taken off".into(),
         (Fate::Delete { .. } | Fate::Settled(_), None) => "to be deleted".into(),

@@ -10,7 +10,7 @@ use cleat_api::manifestwork::Keep;
 use super::world::{Broken, Dice, KINDS, World, id, keep_only, present};
 use crate::work::ledger::LEDGER_FINALIZER;
 use crate::work::observed::{Hub, Ledger, Observed, Origin, Place, Present, Seen, Wanted};
-use crate::work::plan;
+use crate::work::{plan, report};
 use crate::write::{Plan, Write};
 
 const NAMES: [&str; 2] = ["one", "two"];
@@ -208,6 +208,12 @@ fn settle(world: &mut World, fault: Fault) -> Result<(), Broken> {
         }
         quiet = if did { 0 } else { quiet + 1 };
         if quiet == 2 {
+            for name in NAMES {
+                let seen = world.observe(name, || true);
+                if report(&seen).wake.is_some_and(|wake| wake <= seen.now) {
+                    return Err(format!("{name} would be looked at again and again"));
+                }
+            }
             return Ok(());
         }
     }
@@ -395,6 +401,8 @@ fn leave(world: &mut World, dice: &mut Dice, fault: Fault) -> Result<(), Broken>
         // meddle while the ledger is still open may lose, so only clear cases are judged.
         match (object.is_some(), kept || shared.contains_key(&index)) {
             (false, true) => return Err(format!("{id} was to stay")),
+            // A definition stays for the sake of its objects that are kept.
+            (true, false) if index == 3 && keep != Keep::Nothing => {}
             (true, false) if !theirs.contains(&index) && !keep_adopted => {
                 return Err(format!("{id} was left behind, {:?}; before: {before}", world.objects));
             }
