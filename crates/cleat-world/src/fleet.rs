@@ -158,6 +158,14 @@ impl Fleet {
         .await
     }
 
+    /// The work as soon as the message of a condition has this text in it.
+    pub async fn says(&self, work: &str, condition: &str, text: &str) -> Result<ManifestWork> {
+        self.seen(&self.works(), work, |work: &ManifestWork| {
+            condition_of(work, condition).is_some_and(|found| found.message.contains(text))
+        })
+        .await
+    }
+
     /// Asks for the deletion of a work, and does not wait for it.
     pub async fn delete(&self, work: &str) -> Result<()> {
         self.works().delete(work, &DeleteParams::default()).await?;
@@ -197,6 +205,18 @@ impl Fleet {
 /// A condition of a work, by its type.
 pub fn condition_of<'a>(work: &'a ManifestWork, condition: &str) -> Option<&'a Condition> {
     work.status.as_ref()?.conditions.iter().find(|found| found.type_ == condition)
+}
+
+/// The status and the message of a condition of one manifest of a work.
+pub fn manifest_condition(
+    work: &ManifestWork,
+    ordinal: usize,
+    condition: &str,
+) -> (String, String) {
+    let manifests = work.status.as_ref().map(|status| &status.resource_status.manifests);
+    let conditions = manifests.and_then(|all| all.get(ordinal)).map(|one| &one.conditions);
+    let found = conditions.and_then(|all| all.iter().find(|found| found.type_ == condition));
+    found.map(|found| (found.status.clone(), found.message.clone())).unwrap_or_default()
 }
 
 /// The ledgers that hold an object, in the order of its owner references.
