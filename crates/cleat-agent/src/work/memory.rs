@@ -87,6 +87,13 @@ impl Verified {
         })
     }
 
+    /// Takes from the metadata what an answer does not say in the same form.
+    pub(super) fn complete(&mut self, meta: &Meta) {
+        if self.uid == meta.uid && self.resource_version == meta.resource_version {
+            self.labels_annotations_digest = Some(meta.labels_annotations_digest);
+        }
+    }
+
     /// Whether an object that looks like this is still as wanted. Where the server counts the
     /// changes of a spec, changes of status do not matter.
     pub(super) fn holds(&self, digest: u64, meta: &Meta) -> bool {

@@ -350,9 +350,11 @@ impl Context {
         self.memory.with(key, |life| {
             for (id, digest) in digests {
                 let Some(Look::Present(meta)) = looks.get(&id) else { continue };
-                let object = life.objects.get(&id);
-                let verified = object.and_then(|object| object.verified.as_ref());
-                if verified.is_some_and(|verified| verified.holds(digest, meta))
+                let object = life.objects.get_mut(&id);
+                let verified = object.and_then(|object| object.verified.as_mut());
+                let Some(verified) = verified else { continue };
+                verified.complete(meta);
+                if verified.holds(digest, meta)
                     && let Some(Seen::Present(present)) = seen.live.get_mut(&id)
                     && *present.uid == *meta.uid
                     && *present.resource_version == *meta.resource_version

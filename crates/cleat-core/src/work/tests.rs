@@ -2,4 +2,5 @@
 
 mod histories;
 mod plans;
+mod regressions;
 mod world;

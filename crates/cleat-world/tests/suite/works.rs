@@ -3,8 +3,14 @@
 mod adoption;
 mod applying;
 mod bad_input;
+mod counting;
 mod delete_option;
+mod eviction;
+mod executor;
+mod feedback;
 mod foreground;
 mod guard;
+mod idle;
 mod letting_go;
+mod strategies;
 mod widgets;

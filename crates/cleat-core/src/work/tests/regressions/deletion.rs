@@ -1,0 +1,359 @@
+//! Letting go: what was deleted and should not have been, or was not and should have been.
+
+use std::string::ToString as _;
+use std::vec;
+use std::vec::Vec;
+
+use cleat_api::manifestwork::{DeleteOption, Keep};
+use serde_json::json;
+
+use super::super::world::{World, id, keep_only, present};
+use super::{act, book_mut, change, deletes, settle, settled, turn, wanted_mut, work_mut};
+use crate::id::Id;
+use crate::work::kind_order::removal_rank;
+use crate::work::observed::*;
+use crate::work::trouble::{Trouble, TroubleKind, pause};
+use crate::work::{plan, report};
+use crate::write::{Outcome, Plan, Refusal, Side, Write};
+
+/// A work that is deleted, after the passes it takes to begin with the objects.
+fn leaving(wanted: &[(usize, u8)]) -> World {
+    let mut world = settled(wanted);
+    change(&mut world, |work| work.deleting = true);
+    turn(&mut world, "one");
+    world
+}
+
+#[test]
+fn h1_a_denied_delete_was_forgotten() {
+    let mut world = leaving(&[(0, 1), (1, 1)]);
+    world.guarded.insert(id(0));
+    for _ in 0..10 {
+        turn(&mut world, "one");
+    }
+    assert!(world.works.contains_key("one"));
+    assert!(world.ledger("one").unwrap().applied.contains_key(&id(0)));
+    world.guarded.clear();
+    settle(&mut world, "one");
+    assert!(!world.works.contains_key("one") && !world.objects.contains_key(&id(0)));
+}
+
+#[test]
+fn h1_a_server_error_let_the_work_go() {
+    for code in [403, 429, 500, 503] {
+        let world = leaving(&[(0, 1)]);
+        let mut seen = world.observe("one", || true);
+        let refusal = Refusal { code, reason: "".into(), message: "no".into() };
+        let write = Write::Delete {
+            uid: "u".into(),
+            resource_version: None,
+            propagation: crate::write::Propagation::Background,
+        };
+        let trouble = Trouble::after(None, &write, &Outcome::Refused(refusal), seen.now).unwrap();
+        seen.troubles.insert(id(0), trouble.clone());
+        assert_eq!(plan(&seen), vec![] as Plan, "{code}");
+        assert_eq!(report(&seen).wake, Some(trouble.retry_at), "{code}");
+    }
+}
+
+#[test]
+fn h2_orphan_then_delete_at_once_deleted() {
+    let mut world = settled(&[(0, 1), (1, 1)]);
+    change(&mut world, |work| {
+        work.keep = Keep::Everything;
+        work.deleting = true;
+    });
+    settle(&mut world, "one");
+    assert!(!world.works.contains_key("one"));
+    for index in [0, 1] {
+        assert_eq!(present(&world.objects[&id(index)]).owners, []);
+    }
+}
+
+#[test]
+fn h2_a_complete_work_was_deaf_to_orphan() {
+    let mut world = settled(&[(0, 1)]);
+    change(&mut world, |work| {
+        work.keep = Keep::Everything;
+        work.deleting = true;
+    });
+    let mut seen = world.observe("one", || true);
+    work_mut(&mut seen).status.conditions = vec![super::told::condition("Complete", "True", 1)];
+    let plan = plan(&seen);
+    assert_eq!(deletes(&plan), [] as [&Id; 0]);
+    assert!(matches!(&plan[0][0].write, Write::Merge(_)));
+}
+
+#[test]
+fn h2_an_executor_without_rights_made_orphans_go() {
+    let mut world = settled(&[(0, 1)]);
+    change(&mut world, |work| {
+        work.keep = Keep::Everything;
+        work.deleting = true;
+    });
+    let mut seen = world.observe("one", || true);
+    wanted_mut(&mut seen, 0).permission = Permission::Denied("no".into());
+    assert_eq!(deletes(&plan(&seen)), [] as [&Id; 0]);
+}
+
+#[test]
+fn h4_a_waiting_delete_was_looked_at_after_a_quarter_of_an_hour() {
+    let longest = (1..100).map(pause).max().unwrap();
+    assert_eq!(longest.as_secs(), 10);
+}
+
+#[test]
+fn h7_an_object_made_just_before_a_crash_was_nobodys() {
+    let mut world = World::default();
+    world.ask("one", &[(0, 1)]);
+    while !world.objects.contains_key(&id(0)) {
+        turn(&mut world, "one");
+    }
+    assert_eq!(world.ledger("one").unwrap().recorded_uid(&id(0)), None);
+    change(&mut world, |work| work.deleting = true);
+    settle(&mut world, "one");
+    assert!(!world.works.contains_key("one") && !world.objects.contains_key(&id(0)));
+}
+
+#[test]
+fn h9_deletes_went_in_the_order_of_the_alphabet() {
+    let order = [
+        ("example.com", "widgets"),
+        ("apps", "deployments"),
+        ("", "configmaps"),
+        ("rbac.authorization.k8s.io", "roles"),
+        ("apiextensions.k8s.io", "customresourcedefinitions"),
+        ("", "namespaces"),
+    ];
+    let ranks: Vec<u16> =
+        order.iter().map(|(group, resource)| removal_rank(group, resource)).collect();
+    assert!(ranks.is_sorted(), "{ranks:?}");
+    assert!(ranks[0] < ranks[4] && ranks[2] < ranks[5], "{ranks:?}");
+}
+
+#[test]
+fn h9_a_definition_went_while_its_objects_were_held() {
+    let mut world = leaving(&[(2, 1), (3, 1)]);
+    world.guarded.insert(id(2));
+    for _ in 0..5 {
+        turn(&mut world, "one");
+    }
+    assert!(world.objects[&id(3)]["metadata"]["deletionTimestamp"].is_null());
+}
+
+#[test]
+fn fact_1_the_proposals_spelling_deleted_what_it_named() {
+    let option: DeleteOption = serde_json::from_value(json!({
+        "propagationPolicy": "SelectivelyOrphan",
+        "selectivelyOrphan": [
+            { "resource": "configmaps", "resourceNamespace": "n", "resourceName": "a" },
+        ],
+    }))
+    .unwrap();
+    assert!(option.parse().unwrap().keeps("", "configmaps", "n", "a"));
+}
+
+#[test]
+fn fact_2_a_star_was_taken_for_a_wildcard() {
+    let option: DeleteOption = serde_json::from_value(json!({
+        "propagationPolicy": "SelectivelyOrphan",
+        "selectivelyOrphans": { "orphaningRules": [
+            { "resource": "configmaps", "namespace": "n", "name": "*" },
+        ] },
+    }))
+    .unwrap();
+    assert!(!option.parse().unwrap().keeps("", "configmaps", "n", "a"));
+}
+
+#[test]
+fn fact_3_a_policy_changed_back_at_the_last_moment_left_objects_behind() {
+    let mut world = settled(&[(0, 1)]);
+    change(&mut world, |work| work.keep = Keep::Everything);
+    settle(&mut world, "one");
+    change(&mut world, |work| {
+        work.keep = Keep::Nothing;
+        work.deleting = true;
+    });
+    settle(&mut world, "one");
+    assert!(!world.objects.contains_key(&id(0)));
+}
+
+#[test]
+fn fact_4_an_accepted_delete_was_taken_for_a_finished_one() {
+    let mut world = leaving(&[(0, 1)]);
+    for _ in 0..10 {
+        world.pass_time(|| false);
+        let plan = plan(&world.observe("one", || true));
+        act(&mut world, "one", &plan);
+    }
+    assert!(world.works.contains_key("one"));
+    settle(&mut world, "one");
+    assert!(!world.works.contains_key("one"));
+}
+
+#[test]
+fn fact_5_rules_without_a_policy_deleted_what_they_named() {
+    let option: DeleteOption = serde_json::from_value(json!({
+        "selectivelyOrphans": { "orphaningRules": [
+            { "resource": "configmaps", "namespace": "n", "name": "a" },
+        ] },
+    }))
+    .unwrap();
+    let world = leaving(&[(0, 1)]);
+    let mut seen = world.observe("one", || true);
+    work_mut(&mut seen).keep = option.parse().map_err(|problem| problem.to_string());
+    assert!(work_mut(&mut seen).keep.is_err());
+    assert_eq!(deletes(&plan(&seen)), [] as [&Id; 0]);
+}
+
+#[test]
+fn fact_7_an_owner_that_is_no_work_protected_an_object() {
+    let mut world = leaving(&[(0, 1)]);
+    let object = world.objects.get_mut(&id(0)).unwrap();
+    let other = json!({ "apiVersion": "v1", "kind": "Node", "name": "n", "uid": "n" });
+    object["metadata"]["ownerReferences"].as_array_mut().unwrap().push(other);
+    assert_eq!(deletes(&plan(&world.observe("one", || true))), [&id(0)]);
+}
+
+#[test]
+fn a_work_deleted_before_it_was_touched_hung() {
+    let mut world = World::default();
+    world.ask("one", &[(0, 1)]);
+    turn(&mut world, "one");
+    change(&mut world, |work| work.deleting = true);
+    settle(&mut world, "one");
+    assert!(world.works.is_empty() && world.objects.is_empty());
+}
+
+#[test]
+fn an_object_made_anew_by_somebody_was_deleted() {
+    for copied_marks in [false, true] {
+        let mut world = settled(&[(0, 1)]);
+        world.meddle(0, 7, copied_marks);
+        change(&mut world, |work| work.deleting = true);
+        settle(&mut world, "one");
+        assert!(!world.works.contains_key("one"));
+        assert_eq!(present(&world.objects[&id(0)]).owners, []);
+    }
+}
+
+#[test]
+fn letting_go_took_the_marks_of_others_along() {
+    let mut world = settled(&[(0, 1)]);
+    world.ask("two", &[(0, 1)]);
+    settle(&mut world, "two");
+    change(&mut world, |work| work.deleting = true);
+    settle(&mut world, "one");
+    let owners = present(&world.objects[&id(0)]).owners;
+    assert_eq!(owners.iter().map(|o| &*o.name).collect::<Vec<_>>(), ["hub-two"]);
+}
+
+#[test]
+fn a_work_went_while_somebody_held_its_ledger() {
+    let mut world = leaving(&[(0, 1)]);
+    let mut seen = world.observe("one", || true);
+    seen.live.insert(id(0), Seen::Absent);
+    book_mut(&mut seen).finalizers.push("example.com/hold".into());
+    let plan = plan(&seen);
+    assert!(plan.iter().flatten().all(|action| action.side == Side::Cluster), "{plan:?}");
+    let Write::Merge(patch) = &plan[0][0].write else { panic!("{plan:?}") };
+    assert_eq!(patch["metadata"]["finalizers"], json!(["example.com/hold"]));
+}
+
+#[test]
+fn a_ledger_of_another_agent_was_evicted() {
+    let world = settled(&[(0, 1)]);
+    let mut seen = world.observe("one", || true);
+    seen.hub = Hub::Absent;
+    seen.agent.id = "another".into();
+    seen.agent.eviction_grace = Some(jiff::SignedDuration::ZERO);
+    assert_eq!(plan(&seen), vec![] as Plan);
+}
+
+#[test]
+fn an_eviction_took_what_the_lost_work_had_said_to_keep() {
+    let mut world = settled(&[(0, 1), (1, 1)]);
+    change(&mut world, |work| work.keep = keep_only(0));
+    settle(&mut world, "one");
+    let mut seen = world.observe("one", || true);
+    seen.hub = Hub::Absent;
+    seen.wanted.clear();
+    seen.agent.eviction_grace = Some(jiff::SignedDuration::ZERO);
+    book_mut(&mut seen).deleting = true;
+    assert_eq!(deletes(&plan(&seen)), [&id(1)]);
+}
+
+#[test]
+fn the_clock_of_an_eviction_went_on_for_a_work_that_was_back() {
+    let world = settled(&[(0, 1)]);
+    let mut seen = world.observe("one", || true);
+    book_mut(&mut seen).eviction_start = Some(seen.now);
+    let plan = plan(&seen);
+    let Write::MergeStatus(patch) = &plan[0][0].write else { panic!("{plan:?}") };
+    assert!(patch["status"]["evictionStartTime"].is_null());
+}
+
+#[test]
+fn ocm_379_deletes_took_minutes() {
+    let mut world = settled(&[(0, 1), (1, 1)]);
+    change(&mut world, |work| work.deleting = true);
+    // Nothing is waited for but the objects themselves.
+    let passes = (0..).take_while(|_| {
+        let seen = world.observe("one", || true);
+        assert_eq!(report(&seen).wake, None);
+        !turn(&mut world, "one").is_empty()
+    });
+    assert!(passes.count() <= 5);
+    assert!(world.works.is_empty());
+}
+
+#[test]
+fn ocm_1404_a_deleted_object_came_back() {
+    let mut world = leaving(&[(0, 1), (1, 1)]);
+    world.objects.remove(&id(0));
+    while world.works.contains_key("one") {
+        let plan = turn(&mut world, "one");
+        assert!(plan.iter().flatten().all(|a| !matches!(a.write, Write::Create(_))));
+    }
+    assert!(world.objects.is_empty());
+}
+
+#[test]
+fn one_refused_delete_stopped_the_others() {
+    let mut world = settled(&[(0, 1), (1, 1)]);
+    world.guarded.insert(id(0));
+    change(&mut world, |work| work.deleting = true);
+    for _ in 0..4 {
+        turn(&mut world, "one");
+    }
+    assert!(!world.objects.contains_key(&id(1)));
+}
+
+#[test]
+fn an_object_that_came_back_to_the_manifests_was_deleted_after_all() {
+    let mut world = settled(&[(0, 1), (1, 1)]);
+    world.guarded.insert(id(0));
+    change(&mut world, |work| drop(work.wanted.remove(&0)));
+    for _ in 0..4 {
+        turn(&mut world, "one");
+    }
+    change(&mut world, |work| drop(work.wanted.insert(0, 2)));
+    world.guarded.clear();
+    settle(&mut world, "one");
+    assert_eq!(world.objects[&id(0)]["data"]["content"], "2");
+}
+
+#[test]
+fn a_trouble_that_is_over_kept_the_agent_awake() {
+    let world = settled(&[(0, 1)]);
+    let mut seen = world.observe("one", || true);
+    let trouble = Trouble {
+        message: "it came to exist meanwhile".into(),
+        kind: TroubleKind::Stale,
+        attempts: 1,
+        retry_at: seen.now,
+    };
+    seen.troubles.insert(id(0), trouble);
+    assert_eq!(plan(&seen), vec![] as Plan);
+    assert_eq!(report(&seen).wake, None);
+}

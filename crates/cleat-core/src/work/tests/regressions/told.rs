@@ -1,0 +1,200 @@
+//! What users were told, and what they were not.
+
+use std::string::{String, ToString as _};
+use std::vec;
+use std::vec::Vec;
+
+use cleat_api::manifestwork::{FeedbackRule, ManifestWorkStatus};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use serde_json::{Value, json};
+
+use super::super::world::{World, id};
+use super::{change, settle, settled, turn, wanted_mut, work_mut};
+use crate::work::observed::*;
+use crate::work::report;
+use crate::work::trouble::{Trouble, TroubleKind};
+use crate::write::Write;
+
+pub(super) fn condition(type_: &str, status: &str, generation: i64) -> Condition {
+    Condition {
+        type_: type_.into(),
+        status: status.into(),
+        reason: "Test".into(),
+        message: String::new(),
+        last_transition_time: Time(Timestamp::UNIX_EPOCH),
+        observed_generation: Some(generation),
+    }
+}
+
+/// The status that would be written.
+fn status(seen: &Observed) -> Option<ManifestWorkStatus> {
+    let Write::MergeStatus(patch) = report(seen).publish?.write else { return None };
+    Some(serde_json::from_value(patch["status"].clone()).unwrap())
+}
+
+fn find<'a>(conditions: &'a [Condition], type_: &str) -> &'a Condition {
+    conditions.iter().find(|condition| condition.type_ == type_).unwrap()
+}
+
+fn told(seen: &Observed, type_: &str) -> Condition {
+    find(&status(seen).unwrap().conditions, type_).clone()
+}
+
+#[test]
+fn h5_deleting_said_neither_what_remains_nor_why() {
+    let mut world = settled(&[(0, 1), (2, 1)]);
+    world.guarded.insert(id(2));
+    change(&mut world, |work| work.deleting = true);
+    for _ in 0..3 {
+        turn(&mut world, "one");
+    }
+    let condition = told(&world.observe("one", || true), "Deleting");
+    assert_eq!((&*condition.status, &*condition.reason), ("True", "WorkDeleting"));
+    assert_eq!(
+        condition.message,
+        "ManifestWork is being deleted; 2 objects remain: widgets.example.com n/w (admission \
+         webhook \"guard\" denied the request: not yet); 1 others go after these"
+    );
+}
+
+#[test]
+fn ocm_1062_a_deletion_showed_no_progress() {
+    let mut world = settled(&[(0, 1), (1, 1)]);
+    change(&mut world, |work| work.deleting = true);
+    turn(&mut world, "one");
+    let mut seen = world.observe("one", || true);
+    for live in seen.live.values_mut() {
+        if let Seen::Present(present) = live {
+            present.terminating = Some(vec!["example.com/hold".into()]);
+        }
+    }
+    let message = told(&seen, "Deleting").message;
+    assert!(message.contains("2 objects remain"), "{message}");
+    assert!(message.contains("n/b (waiting for finalizer example.com/hold)"), "{message}");
+}
+
+#[test]
+fn h10_the_loser_of_a_quarrel_was_told_nothing() {
+    let mut world = settled(&[(0, 1)]);
+    world.ask("two", &[(0, 2)]);
+    settle(&mut world, "two");
+    let status = status(&world.observe("two", || true)).unwrap();
+    let applied = find(&status.resource_status.manifests[0].conditions, "Applied");
+    assert_eq!(applied.status, "False");
+    assert!(applied.message.contains("hub-one"), "{}", applied.message);
+}
+
+#[test]
+fn a_conflict_that_is_tried_again_was_told_as_a_failure() {
+    let mut world = settled(&[(0, 1)]);
+    change(&mut world, |work| drop(work.wanted.insert(0, 2)));
+    let mut seen = world.observe("one", || true);
+    let retry_at = seen.now.checked_add(jiff::SignedDuration::from_secs(1)).unwrap();
+    let trouble =
+        Trouble { message: "stale".into(), kind: TroubleKind::Stale, attempts: 3, retry_at };
+    seen.troubles.insert(id(0), trouble);
+    let status = status(&seen).unwrap();
+    assert!(status.conditions.iter().all(|condition| condition.type_ != "Applied"));
+}
+
+#[test]
+fn the_condition_of_a_manifest_that_left_stayed() {
+    let mut world = settled(&[(0, 1), (1, 1)]);
+    let before = status(&world.observe("one", || true)).unwrap();
+    change(&mut world, |work| drop(work.wanted.remove(&1)));
+    settle(&mut world, "one");
+    let mut seen = world.observe("one", || true);
+    work_mut(&mut seen).status = before;
+    let after = status(&seen).unwrap();
+    assert_eq!(after.resource_status.manifests.len(), 1);
+}
+
+#[test]
+fn a_manifest_that_moved_in_the_list_lost_what_was_said_of_it() {
+    let world = settled(&[(0, 1), (1, 1)]);
+    let mut seen = world.observe("one", || true);
+    let mut before = status(&seen).unwrap();
+    for manifest in &mut before.resource_status.manifests {
+        for condition in &mut manifest.conditions {
+            condition.last_transition_time = Time(Timestamp::UNIX_EPOCH);
+        }
+    }
+    work_mut(&mut seen).status = before;
+    seen.wanted.reverse();
+    let after = status(&seen).unwrap();
+    for manifest in &after.resource_status.manifests {
+        let applied = find(&manifest.conditions, "Applied");
+        assert_eq!(applied.last_transition_time, Time(Timestamp::UNIX_EPOCH));
+    }
+}
+
+#[test]
+fn a_condition_kept_the_time_of_an_older_work() {
+    let mut world = settled(&[(0, 1)]);
+    change(&mut world, |_| {});
+    let mut seen = world.observe("one", || true);
+    work_mut(&mut seen).status.conditions = vec![condition("Applied", "True", 1)];
+    let applied = told(&seen, "Applied");
+    assert_eq!(applied.observed_generation, Some(work_mut(&mut seen).generation));
+    assert_ne!(applied.last_transition_time, Time(Timestamp::UNIX_EPOCH));
+}
+
+#[test]
+fn conditions_of_others_were_swept_away() {
+    let world = settled(&[(0, 1)]);
+    let mut seen = world.observe("one", || true);
+    work_mut(&mut seen).status.conditions = vec![condition("Theirs", "True", 1)];
+    assert_eq!(told(&seen, "Theirs"), condition("Theirs", "True", 1));
+}
+
+#[test]
+fn a_status_was_written_again_and_again() {
+    let world = settled(&[(0, 1)]);
+    let mut seen = world.observe("one", || true);
+    work_mut(&mut seen).status = status(&seen).unwrap();
+    seen.now = seen.now.checked_add(jiff::SignedDuration::from_hours(1)).unwrap();
+    assert_eq!(status(&seen), None);
+}
+
+#[test]
+fn an_executor_that_lacks_rights_was_asked_every_moment() {
+    let mut world = settled(&[(0, 1)]);
+    change(&mut world, |work| drop(work.wanted.insert(0, 2)));
+    let mut seen = world.observe("one", || true);
+    wanted_mut(&mut seen, 0).permission = Permission::Denied("robot may not".into());
+    let wake = report(&seen).wake.unwrap();
+    assert_eq!(wake.duration_since(seen.now).as_secs(), 60);
+    let applied = told(&seen, "Applied");
+    assert_eq!((&*applied.status, &*applied.reason), ("False", "AppliedManifestWorkFailed"));
+}
+
+#[test]
+fn a_work_that_never_had_a_finalizer_was_reported_on() {
+    let mut world = World::default();
+    world.ask("one", &[(0, 1)]);
+    assert_eq!(report(&world.observe("one", || true)).publish, None);
+}
+
+#[test]
+fn a_new_agent_said_failed_before_it_had_looked() {
+    let world = settled(&[(0, 1)]);
+    let mut seen = world.observe("one", || true);
+    let before = status(&seen).unwrap();
+    work_mut(&mut seen).status = before;
+    seen.live.insert(id(0), Seen::NotYet);
+    assert_eq!(status(&seen), None);
+}
+
+#[test]
+fn api_406_a_long_structure_broke_the_whole_status() {
+    let rules: Vec<FeedbackRule> = serde_json::from_value(json!([{
+        "type": "JSONPaths",
+        "jsonPaths": [{ "name": "all", "path": ".data" }, { "name": "name", "path": ".name" }],
+    }]))
+    .unwrap();
+    let object: Value = json!({ "name": "a", "data": { "long": "x".repeat(2000) } });
+    let (values, told) = crate::work::feedback::values(&object, &rules, true, 1024);
+    assert_eq!(values.iter().map(|value| value.name.to_string()).collect::<Vec<_>>(), ["name"]);
+    assert!(told.unwrap_err().contains("all"));
+}

@@ -1,0 +1,106 @@
+//! What costs nothing: a work that is as it should be.
+
+use anyhow::Result;
+use cleat_world::fleet::Fleet;
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+
+use super::counting::Counting;
+
+/// A fleet whose agent's requests are counted.
+async fn counted(topic: &str) -> Result<(Fleet, Counting)> {
+    let mut fleet = Fleet::without_agent(topic).await?;
+    let counting = Counting::default();
+    fleet.start_agent(counting.watch_over(fleet.config()));
+    Ok((fleet, counting))
+}
+
+/// Returns when the agent has carried another work and let go of it.
+async fn another_work(fleet: &Fleet, name: &str) -> Result<()> {
+    fleet.work(name, vec![fleet.map(name, "1")], json!({})).await?;
+    fleet.told(name, "Applied", "True").await?;
+    fleet.end(name).await
+}
+
+fn deployment(fleet: &Fleet) -> Value {
+    let labels = json!({ "app": "still" });
+    let container = json!({ "name": "still", "image": "example.com/still" });
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": { "name": "still", "namespace": fleet.name },
+        "spec": {
+            "replicas": 0,
+            "selector": { "matchLabels": labels },
+            "template": { "metadata": { "labels": labels }, "spec": { "containers": [container] } },
+        },
+    })
+}
+
+/// Everything that was asked about a thing of this name.
+fn about(asked: Vec<String>, name: &str) -> Vec<String> {
+    asked.into_iter().filter(|request| request.contains(name)).collect()
+}
+
+#[tokio::test]
+async fn a_settled_work_is_not_asked_about() -> Result<()> {
+    let (fleet, counting) = counted("idle").await?;
+    fleet.work("still", vec![deployment(&fleet), fleet.map("still", "1")], json!({})).await?;
+    fleet.told("still", "Available", "True").await?;
+    another_work(&fleet, "first").await?;
+    counting.take();
+    another_work(&fleet, "second").await?;
+    assert_eq!(about(counting.take(), "still"), [] as [String; 0]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_change_of_status_costs_neither_read_nor_write() -> Result<()> {
+    let (fleet, counting) = counted("status").await?;
+    fleet.work("still", vec![deployment(&fleet)], json!({})).await?;
+    fleet.told("still", "Available", "True").await?;
+    let deployments = fleet.there::<Deployment>();
+    // On a real server its controller writes a status of its own first.
+    let observed = |deployment: &Deployment| {
+        fleet.world.is_embedded()
+            || deployment.status.as_ref().is_some_and(|status| status.observed_generation.is_some())
+    };
+    fleet.seen(&deployments, "still", observed).await?;
+    another_work(&fleet, "first").await?;
+    counting.take();
+    let condition = json!({
+        "type": "Example", "status": "True", "reason": "Test", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "lastUpdateTime": "2026-01-01T00:00:00Z",
+    });
+    let patch = Patch::Merge(json!({ "status": { "conditions": [condition] } }));
+    deployments.patch_status("still", &PatchParams::default(), &patch).await?;
+    another_work(&fleet, "second").await?;
+    assert_eq!(about(counting.take(), "still"), [] as [String; 0]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_new_agent_writes_nothing_when_nothing_changed() -> Result<()> {
+    let mut fleet = Fleet::start("restart").await?;
+    let identifier =
+        json!({ "resource": "configmaps", "namespace": fleet.name, "name": "applied" });
+    let apply = json!({ "manifestConfigs": [{
+        "resourceIdentifier": identifier, "updateStrategy": { "type": "ServerSideApply" },
+    }]});
+    let manifests = vec![deployment(&fleet), fleet.map("still", "1"), fleet.map("applied", "1")];
+    fleet.work("still", manifests, apply).await?;
+    fleet.told("still", "Available", "True").await?;
+    another_work(&fleet, "first").await?;
+    fleet.stop_agent().await;
+    let before = fleet.works().get("still").await?.metadata.resource_version;
+    let counting = Counting::default();
+    fleet.start_agent(counting.watch_over(fleet.config()));
+    another_work(&fleet, "second").await?;
+    let asked = counting.take();
+    let mut writes = asked.iter().filter(|request| !request.starts_with("GET"));
+    let ours = writes.find(|request| request.contains("still") || request.contains("applied?"));
+    assert_eq!(ours, None);
+    assert_eq!(fleet.works().get("still").await?.metadata.resource_version, before);
+    Ok(())
+}
