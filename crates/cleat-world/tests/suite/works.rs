@@ -3,6 +3,7 @@
 mod adoption;
 mod applying;
 mod bad_input;
+mod conditions;
 mod counting;
 mod delete_option;
 mod eviction;

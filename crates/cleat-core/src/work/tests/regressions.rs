@@ -53,7 +53,7 @@ fn settled(wanted: &[(usize, u8)]) -> World {
     world
 }
 
-fn change(world: &mut World, how: impl FnOnce(&mut super::world::HubWork)) {
+fn change<T>(world: &mut World, how: impl FnOnce(&mut super::world::HubWork) -> T) {
     let work = world.works.get_mut("one").unwrap();
     how(work);
     work.version += 1;
@@ -65,7 +65,7 @@ fn deletes(plan: &Plan) -> Vec<&Id> {
     writes.map(|a| &a.target.id).filter(|id| id.resource != "appliedmanifestworks").collect()
 }
 
-fn wanted_mut<'a>(seen: &'a mut Observed, index: usize) -> &'a mut Wanted {
+fn wanted_mut(seen: &mut Observed, index: usize) -> &mut Wanted {
     let id = id(index);
     seen.wanted.iter_mut().find(|wanted| wanted.place.id() == Some(&id)).unwrap()
 }
@@ -152,7 +152,7 @@ fn h10_the_second_work_never_had_its_turn() {
     let mut world = settled(&[(0, 1), (1, 1)]);
     world.ask("two", &[(0, 2)]);
     settle(&mut world, "two");
-    change(&mut world, |work| drop(work.wanted.remove(&0)));
+    change(&mut world, |work| work.wanted.remove(&0));
     settle(&mut world, "one");
     settle(&mut world, "two");
     assert_eq!(world.objects[&id(0)]["data"]["content"], "2");
@@ -285,7 +285,7 @@ fn a_rule_that_keeps_one_object_kept_its_neighbour() {
 #[test]
 fn a_quarrel_over_an_object_held_its_deletion_back() {
     let mut world = settled(&[(0, 1), (1, 1)]);
-    change(&mut world, |work| drop(work.wanted.remove(&0)));
+    change(&mut world, |work| work.wanted.remove(&0));
     let mut seen = world.observe("one", || true);
     let later = seen.now.checked_add(jiff::SignedDuration::from_mins(5)).unwrap();
     seen.pauses.insert(id(0), later);

@@ -107,7 +107,7 @@ async fn what_another_hub_left_goes_and_what_another_agent_keeps_stays() -> Resu
     let ledger = fleet.ledgers().get(&theirs).await?;
     assert!(ledger.metadata.deletion_timestamp.is_none());
     assert!(ledger.status.unwrap().eviction_start_time.is_none());
-    assert_eq!(holders(&fleet.maps().get("theirs").await?), [theirs.clone()]);
+    assert_eq!(holders(&fleet.maps().get("theirs").await?), std::slice::from_ref(&theirs));
     fleet
         .ledgers()
         .patch(

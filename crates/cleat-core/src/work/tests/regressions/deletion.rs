@@ -250,7 +250,7 @@ fn letting_go_took_the_marks_of_others_along() {
 
 #[test]
 fn a_work_went_while_somebody_held_its_ledger() {
-    let mut world = leaving(&[(0, 1)]);
+    let world = leaving(&[(0, 1)]);
     let mut seen = world.observe("one", || true);
     seen.live.insert(id(0), Seen::Absent);
     book_mut(&mut seen).finalizers.push("example.com/hold".into());
@@ -333,11 +333,11 @@ fn one_refused_delete_stopped_the_others() {
 fn an_object_that_came_back_to_the_manifests_was_deleted_after_all() {
     let mut world = settled(&[(0, 1), (1, 1)]);
     world.guarded.insert(id(0));
-    change(&mut world, |work| drop(work.wanted.remove(&0)));
+    change(&mut world, |work| work.wanted.remove(&0));
     for _ in 0..4 {
         turn(&mut world, "one");
     }
-    change(&mut world, |work| drop(work.wanted.insert(0, 2)));
+    change(&mut world, |work| work.wanted.insert(0, 2));
     world.guarded.clear();
     settle(&mut world, "one");
     assert_eq!(world.objects[&id(0)]["data"]["content"], "2");

@@ -88,7 +88,7 @@ fn h10_the_loser_of_a_quarrel_was_told_nothing() {
 #[test]
 fn a_conflict_that_is_tried_again_was_told_as_a_failure() {
     let mut world = settled(&[(0, 1)]);
-    change(&mut world, |work| drop(work.wanted.insert(0, 2)));
+    change(&mut world, |work| work.wanted.insert(0, 2));
     let mut seen = world.observe("one", || true);
     let retry_at = seen.now.checked_add(jiff::SignedDuration::from_secs(1)).unwrap();
     let trouble =
@@ -102,7 +102,7 @@ fn a_conflict_that_is_tried_again_was_told_as_a_failure() {
 fn the_condition_of_a_manifest_that_left_stayed() {
     let mut world = settled(&[(0, 1), (1, 1)]);
     let before = status(&world.observe("one", || true)).unwrap();
-    change(&mut world, |work| drop(work.wanted.remove(&1)));
+    change(&mut world, |work| work.wanted.remove(&1));
     settle(&mut world, "one");
     let mut seen = world.observe("one", || true);
     work_mut(&mut seen).status = before;
@@ -160,7 +160,7 @@ fn a_status_was_written_again_and_again() {
 #[test]
 fn an_executor_that_lacks_rights_was_asked_every_moment() {
     let mut world = settled(&[(0, 1)]);
-    change(&mut world, |work| drop(work.wanted.insert(0, 2)));
+    change(&mut world, |work| work.wanted.insert(0, 2));
     let mut seen = world.observe("one", || true);
     wanted_mut(&mut seen, 0).permission = Permission::Denied("robot may not".into());
     let wake = report(&seen).wake.unwrap();
