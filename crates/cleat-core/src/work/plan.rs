@@ -27,7 +27,7 @@ pub fn plan(seen: &Observed) -> Plan {
     }
     if let Hub::Work(work) = &seen.hub
         && seen.must_wait(&work_target(seen, work).id)
-        && !(work.has_finalizer() && !work.deleting)
+        && (!work.has_finalizer() || work.deleting)
     {
         return vec![];
     }
