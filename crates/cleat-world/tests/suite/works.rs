@@ -13,5 +13,6 @@ mod foreground;
 mod guard;
 mod idle;
 mod letting_go;
+mod regressions;
 mod strategies;
 mod widgets;
