@@ -26,3 +26,7 @@ up *ARGS:
 # The same kubectl session on our server and on a real one
 kubectl:
     cargo xtask kubectl
+
+# How fast the agent carries works, beside bare loops on the same real kube-apiserver
+bench-work *ARGS:
+    cargo xtask bench work {{ARGS}}

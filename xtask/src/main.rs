@@ -1,5 +1,6 @@
 //! The project's own chores, run as `cargo xtask NAME`. One file per chore; this one only chooses.
 
+mod bench;
 mod conformance;
 mod generate;
 mod kubectl;
@@ -21,6 +22,9 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Chore {
+    /// How fast it is, beside bare loops of the same run.
+    #[command(subcommand)]
+    Bench(bench::Args),
     Conformance(conformance::Args),
     Generate(generate::Args),
     Kubectl(kubectl::Args),
@@ -33,6 +37,7 @@ enum Chore {
 
 fn main() -> Result<()> {
     match Args::parse().chore {
+        Chore::Bench(args) => bench::run(&args),
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Generate(args) => generate::run(&args),
         Chore::Kubectl(args) => kubectl::run(&args),

@@ -222,6 +222,9 @@ async fn reconcile(key: &Key, context: &Context) -> Wake {
         if plan.is_empty() {
             break;
         }
+        if is_bookkeeping(&plan) && context.puts_off(key) {
+            return Wake::After(Duration::ZERO);
+        }
         context.execute(key, &seen, &plan).await;
         seen = context.observe(key).await;
     }
@@ -258,6 +261,11 @@ fn end_of(outcome: &Outcome) -> Option<String> {
     if held { None } else { Some(metadata.get("uid")?.as_str()?.to_owned()) }
 }
 
+/// Whether all that is left is to write down what was seen.
+fn is_bookkeeping(plan: &Plan) -> bool {
+    plan.iter().flatten().all(|action| matches!(action.write, Write::MergeStatus(_)))
+}
+
 fn until(time: Timestamp) -> Duration {
     let left = time.duration_since(Timestamp::now());
     Duration::try_from(left).unwrap_or(Duration::ZERO)
@@ -278,6 +286,16 @@ impl Context {
             self.memory.happened(key, action, outcome, wanted, now);
         }
         tracing::info!(work = %seen.name, actions = plan.iter().map(Vec::len).sum::<usize>(), "acted");
+    }
+
+    /// While others wait to be applied, a work's bookkeeping goes behind them in the queue, once: so
+    /// that many works are all there sooner, and each is told of all the same.
+    fn puts_off(&self, key: &Key) -> bool {
+        let others_wait = self.queue.busy() > self.config.workers;
+        self.memory.with(key, |life| {
+            life.put_off = others_wait && !life.put_off;
+            life.put_off
+        })
     }
 
     /// What we did is seen before any watch tells of it.

@@ -65,6 +65,11 @@ pub fn connect(mut config: kube::Config, user_agent: &str) -> Result<Client, Err
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer().map_err(setup)?)
         .layer(config.extra_headers_layer().map_err(setup)?)
+        .map_request(|request: http::Request<_>| {
+            // The one place that every request passes, so this is also how they are counted.
+            tracing::trace!(method = %request.method(), uri = %request.uri(), "request");
+            request
+        })
         .map_err(BoxError::from)
         .service(http);
     Ok(Client::new(service, config.default_namespace))

@@ -33,6 +33,8 @@ pub(super) struct Life {
     pub(super) told: Option<Timestamp>,
     /// When something that is not an event wants to be looked at again.
     pub(super) wake: Option<Timestamp>,
+    /// Its bookkeeping has waited for others already.
+    pub(super) put_off: bool,
 }
 
 /// What is remembered of one object of a work.

@@ -1,0 +1,108 @@
+//! The programs under measurement, each in a process of its own, and what the system says of them.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+
+/// How long a program may take to be ready on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A child that ends when dropped.
+pub(crate) struct Process(Child);
+
+impl Process {
+    fn start(mut command: Command, log: &Path) -> Result<Self> {
+        let log = File::create(log).with_context(|| format!("create {}", log.display()))?;
+        let child = command.stdout(Stdio::null()).stderr(log).spawn();
+        Ok(Self(child.with_context(|| format!("start {command:?}"))?))
+    }
+
+    /// Resident memory, in bytes.
+    pub(crate) fn resident(&self) -> Result<f64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kibibytes = line.and_then(|line| line.trim().strip_suffix("kB"));
+        let kibibytes: f64 = kibibytes.context("find VmRSS")?.trim().parse()?;
+        Ok(kibibytes * 1024.0)
+    }
+
+    /// Seconds of processor time used so far.
+    pub(crate) fn processor(&self) -> Result<f64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
+        let (_, fields) = stat.rsplit_once(')').context("read /proc/PID/stat")?;
+        let ticks = fields.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
+        // USER_HZ, which is 100 wherever Linux runs.
+        Ok(ticks.sum::<Result<f64, _>>()? / 100.0)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+fn cleat() -> Result<Command> {
+    // Cargo puts all of a workspace's programs into one folder.
+    let program = std::env::current_exe().context("find this program")?.with_file_name("cleat");
+    Ok(Command::new(program))
+}
+
+/// Starts `cleat up` with a hub alone, and waits for its kubeconfig.
+pub(crate) async fn hub(dir: &Path) -> Result<(Process, PathBuf)> {
+    let state = dir.join("hub");
+    if state.exists() {
+        std::fs::remove_dir_all(&state).context("remove what an earlier run left")?;
+    }
+    let mut command = cleat()?;
+    command.args(["up", "--clusters", "0", "--no-pretend", "--dir"]).arg(&state);
+    let mut process = Process::start(command, &dir.join("hub.log"))?;
+    let kubeconfig = state.join("kubeconfig");
+    let deadline = Instant::now() + PATIENCE;
+    while !kubeconfig.exists() {
+        if let Some(status) = process.0.try_wait().context("look after cleat up")? {
+            bail!("cleat up ended: {status}; see {}", dir.join("hub.log").display());
+        }
+        if Instant::now() > deadline {
+            bail!("cleat up is not ready after {} s", PATIENCE.as_secs());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok((process, kubeconfig))
+}
+
+/// How an agent is started.
+pub(crate) struct Agent<'a> {
+    pub(crate) hub: &'a Path,
+    pub(crate) cluster: &'a Path,
+    pub(crate) name: &'a str,
+    pub(crate) workers: Option<usize>,
+    /// Every request is written to the log.
+    pub(crate) tells: bool,
+    pub(crate) log: &'a Path,
+}
+
+impl Agent<'_> {
+    pub(crate) fn start(&self) -> Result<Process> {
+        let mut command = cleat()?;
+        command.args(["agent", "--cluster-name", self.name]);
+        command.arg("--hub-kubeconfig").arg(self.hub);
+        command.arg("--kubeconfig").arg(self.cluster);
+        if let Some(workers) = self.workers {
+            command.args(["--workers", &workers.to_string()]);
+        }
+        let level = if self.tells { "warn,cleat_runtime::connect=trace" } else { "warn" };
+        command.env("CLEAT_LOG", level).env("NO_COLOR", "1");
+        Process::start(command, self.log)
+    }
+}
+
+/// The load of the last minute, and how many cores there are for it.
+pub(crate) fn load() -> Result<String> {
+    let load = std::fs::read_to_string("/proc/loadavg")?;
+    Ok(load.split_whitespace().next().unwrap_or("unknown").to_owned())
+}
