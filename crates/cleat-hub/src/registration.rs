@@ -16,6 +16,9 @@ use kube::{Client, ResourceExt as _};
 
 use crate::mirror::Mirror;
 
+/// How long what was just made may take to be known everywhere.
+const MOMENT: jiff::SignedDuration = jiff::SignedDuration::from_secs(10);
+
 /// The requests on the hub.
 pub(crate) struct Requests {
     hub_client: Client,
@@ -51,6 +54,7 @@ impl Requests {
             }
             None => None,
         };
+        let cluster = self.settled(name, &request, cluster);
         let judgement = approval::judge(&request, cluster);
         match &judgement {
             Judgement::Deny(why) => tracing::warn!(request = name, why, "a request is denied"),
@@ -58,6 +62,21 @@ impl Requests {
             Judgement::Ignore | Judgement::Ask(_) | Judgement::Later => {}
         }
         approval::decide(&request, &judgement)
+    }
+
+    /// A denial is for good, and rights and clusters may be younger than what authorizers and this
+    /// process have heard of. So for a moment nobody is denied for want of
+    /// either.
+    fn settled(&self, name: &str, request: &Request, cluster: Option<Cluster>) -> Option<Cluster> {
+        let lacking = !matches!(cluster, Some(Cluster { accepted: true, may_renew: Some(true) }));
+        let made = self.requests.get("", name).and_then(|one| one.creation_timestamp());
+        let age = made.map(|made| jiff::Timestamp::now().duration_since(made.0));
+        let young = age.is_some_and(|age| age < MOMENT);
+        let own = approval::cluster(request).is_some();
+        if lacking && young && own {
+            return Some(Cluster { accepted: true, may_renew: None });
+        }
+        cluster
     }
 
     /// Whether the request of this name still needs an answer of the hub's own.
