@@ -83,7 +83,7 @@ impl Embedded {
         // Cargo puts all of a workspace's programs into one folder.
         let program = std::env::current_exe().context("find this program")?.with_file_name("cleat");
         let child = Command::new(program)
-            .args(["up", "--clusters", "0", "--no-pretend", "--dir"])
+            .args(["up", "--clusters", "0", "--no-pretend", "--bare", "--dir"])
             .arg(dir)
             .stdout(Stdio::null())
             .spawn()

@@ -49,6 +49,9 @@ pub(crate) struct Args {
     /// Leave workloads alone instead of letting them look as if nodes ran them
     #[arg(long)]
     no_pretend: bool,
+    /// Run plain Kubernetes API servers: none of Cleat's kinds, controllers and agents
+    #[arg(long)]
+    bare: bool,
 }
 
 /// The name of the server that is the hub.
@@ -94,8 +97,10 @@ async fn up(args: Args) -> Result<()> {
         .iter()
         .map(|member| (member.name.clone(), Client::new(member.server.router(), "default")));
     let (_, hub_client) = clients.next().context("a fleet has a hub")?;
-    agents::start(hub_client.clone(), clients.collect(), &tasks).await?;
-    tasks.spawn("hub", hub::run(hub::Config { hub_client, namespace: None }, tasks.stop()));
+    if !args.bare {
+        agents::start(hub_client.clone(), clients.collect(), &tasks).await?;
+        tasks.spawn("hub", hub::run(hub::Config { hub_client, namespace: None }, tasks.stop()));
+    }
     let (stop, stopped) = watch::channel(false);
     let mut serving = JoinSet::new();
     let mut servers = Vec::new();
@@ -145,7 +150,9 @@ async fn start(disk: &Disk, args: &Args, name: String, listener: TcpListener) ->
     })
     .await
     .with_context(|| format!("start {name}"))?;
-    role.take(&server).await.with_context(|| format!("prepare {name}"))?;
+    if !args.bare {
+        role.take(&server).await.with_context(|| format!("prepare {name}"))?;
+    }
     Ok(Member { name, identity, server, listener, address })
 }
 
