@@ -6,4 +6,4 @@ pub mod registration;
 mod stories;
 pub mod work;
 
-pub use stories::{Member, STORIES, Story, start_stories};
+pub use stories::{Member, start_stories};

@@ -1,4 +1,4 @@
-//! What an agent runs for a cluster that has joined: a list to which every story adds itself.
+//! What an agent runs for a cluster that has joined: every story is started here.
 
 use cleat_runtime::tasks::Tasks;
 use kube::Client;
@@ -18,26 +18,9 @@ pub struct Member {
     pub hub_address: String,
 }
 
-/// One thing an agent does.
-pub struct Story {
-    pub name: &'static str,
-    /// Starts it; it ends with the tasks.
-    pub start: fn(&Member, &Tasks),
-}
-
-/// All of them, in the order in which they start.
-pub const STORIES: &[Story] = &[Story { name: "works", start: works }];
-
-fn works(member: &Member, tasks: &Tasks) {
+/// Starts all of them; they end with the tasks. `works` may change how works are looked after.
+pub fn start_stories(member: &Member, works: impl Fn(work::Config) -> work::Config, tasks: &Tasks) {
     let Member { name, cluster_id: _, hub_client, cluster_client, hub_address } = member;
     let (hub_client, cluster_client) = (hub_client.clone(), cluster_client.clone());
-    work::start(work::Config::new(hub_client, cluster_client, name, hub_address), tasks);
-}
-
-/// Starts all of them.
-pub fn start_stories(member: &Member, tasks: &Tasks) {
-    for Story { name, start } in STORIES {
-        tracing::debug!(story = name, cluster = member.name, "starts");
-        start(member, tasks);
-    }
+    work::start(works(work::Config::new(hub_client, cluster_client, name, hub_address)), tasks);
 }

@@ -1,8 +1,12 @@
 //! `cleat agent`: what runs for one managed cluster.
 
+mod joined;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use clap::Parser as _;
+use cleat_agent::registration::Keep;
 use cleat_agent::work;
 use cleat_hub::prepare;
 use cleat_runtime::connect::connect;
@@ -12,18 +16,28 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use crate::interrupt::interrupted;
 
+pub(crate) use self::joined::dice;
+
 /// Runs until it is interrupted. It needs no way in: it dials out to the hub and to its cluster.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The cluster's name, which is its namespace on the hub
+    /// The cluster's name, which is its namespace on the hub [default: as which it joined]
     #[arg(long, alias = "spoke-cluster-name", env = "CLEAT_CLUSTER_NAME")]
-    cluster_name: String,
-    /// The kubeconfig of the hub
-    #[arg(long, alias = "workload-source-config", env = "CLEAT_HUB_KUBECONFIG")]
-    hub_kubeconfig: PathBuf,
+    cluster_name: Option<String>,
+    /// The kubeconfig of the hub; without it, the credentials with which the cluster joined are used
+    /// and kept fresh
+    #[arg(
+        long,
+        alias = "workload-source-config",
+        env = "CLEAT_HUB_KUBECONFIG",
+        requires = "cluster_name"
+    )]
+    hub_kubeconfig: Option<PathBuf>,
     /// The context in it
-    #[arg(long)]
+    #[arg(long, requires = "hub_kubeconfig")]
     hub_context: Option<String>,
+    #[command(flatten)]
+    joined: joined::Args,
     /// The kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's own account]
     #[arg(long, alias = "spoke-kubeconfig")]
     kubeconfig: Option<PathBuf>,
@@ -68,31 +82,54 @@ pub(crate) fn run(args: Args) -> Result<()> {
     runtime.block_on(serve(args))
 }
 
+/// With the credentials that are kept there, and everything else as usual.
+pub(crate) fn run_joined(cluster: cleat_cli::Which, keep: Keep) -> Result<()> {
+    let mut args = Defaults::parse_from(["cleat agent"]).args;
+    (args.kubeconfig, args.context) = (cluster.kubeconfig, cluster.context);
+    args.joined.set_keep(keep);
+    run(args)
+}
+
+/// What people get who type nothing more.
+#[derive(clap::Parser)]
+struct Defaults {
+    #[command(flatten)]
+    args: Args,
+}
+
 async fn serve(args: Args) -> Result<()> {
-    let (hub_config, hub_address) = hub(&args.hub_kubeconfig, args.hub_context.clone()).await?;
     let cluster_config = cluster(args.kubeconfig.clone(), args.context.clone()).await?;
     let server = cluster_config.cluster_url.to_string();
     let cluster_client = connect(cluster_config, work::FIELD_MANAGER)?;
     if args.define {
         prepare::prepare_cluster(&cluster_client).await.context("give the cluster its kinds")?;
     }
-    let config = work::Config {
-        agent_id: args.agent_id,
+    let tasks = Tasks::new();
+    let works = |config: work::Config| work::Config {
+        agent_id: args.agent_id.clone(),
         eviction_grace: args.eviction_grace,
         status_interval: args.status_interval,
         report_structures: args.report_structures,
         workers: args.workers.max(1),
         in_flight: args.in_flight.max(1),
-        ..work::Config::new(
-            connect(hub_config, work::FIELD_MANAGER)?,
-            cluster_client,
-            &args.cluster_name,
-            &hub_address,
-        )
+        ..config
     };
-    eprintln!("looking after {server} as {} for {hub_address}; Ctrl-C stops", args.cluster_name);
-    let tasks = Tasks::new();
-    work::start(config, &tasks);
+    let (name, hub_address) = match (&args.hub_kubeconfig, &args.cluster_name) {
+        (Some(path), Some(name)) => {
+            let (hub_config, address) = hub(path, args.hub_context.clone()).await?;
+            let hub_client = connect(hub_config, work::FIELD_MANAGER)?;
+            let config = work::Config::new(hub_client, cluster_client, name, &address);
+            work::start(works(config), &tasks);
+            (name.clone(), address)
+        }
+        (_, name) => {
+            let joined = args.joined.join(&cluster_client, name.as_deref()).await?;
+            let (name, address) = (joined.name().to_owned(), joined.hub_address().to_owned());
+            joined.start(cluster_client, works, &tasks);
+            (name, address)
+        }
+    };
+    eprintln!("looking after {server} as {name} for {hub_address}; Ctrl-C stops");
     interrupted().await?;
     eprintln!("stopping");
     tasks.shutdown().await;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use cleat_api::manifestworkreplicaset::ManifestWorkReplicaSet;
-use cleat_hub::{hub, prepare};
+use cleat_hub::{clusters, hub, prepare};
 use cleat_runtime::connect::connect;
 use cleat_runtime::tasks::Tasks;
 use kube::api::{Api, ListParams};
@@ -47,6 +47,7 @@ async fn serve(args: Args) -> Result<()> {
     }
     eprintln!("looking after {server}; Ctrl-C stops");
     let tasks = Tasks::new();
+    clusters::start(clusters::Config::new(hub_client.clone()), &tasks);
     tasks.spawn("hub", hub::run(hub::Config { hub_client, namespace }, tasks.stop()));
     interrupted().await?;
     eprintln!("stopping");

@@ -23,6 +23,14 @@ struct Cli {
 enum Verb {
     /// Run a hub and clusters on this machine, in one process.
     Up(up::Args),
+    /// Make a Kubernetes a hub, and print how clusters join it.
+    Init(cleat_cli::init::Args),
+    /// Make a cluster part of a hub's fleet, and run its agent.
+    Join(cleat_cli::join::Args),
+    /// Let clusters join that asked to.
+    Accept(cleat_cli::accept::Args),
+    /// Show the clusters of a hub.
+    Clusters(cleat_cli::clusters::Args),
     /// Look after one managed cluster: carry the hub's works to it and let go of them as declared.
     Agent(agent::Args),
     /// Run the controllers of a hub, on any Kubernetes.
@@ -37,6 +45,10 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let done = match cli.verb {
         Verb::Up(args) => up::run(args),
+        Verb::Init(args) => cleat_cli::init::run(&args),
+        Verb::Join(args) => join(args),
+        Verb::Accept(args) => cleat_cli::accept::run(&args),
+        Verb::Clusters(args) => cleat_cli::clusters::run(&args),
         Verb::Agent(args) => agent::run(args),
         Verb::Hub(args) => hub::run(args),
         Verb::Webhook(args) => webhook::run(args),
@@ -45,7 +57,15 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cleat: {error:#}");
-            ExitCode::FAILURE
+            let refused = error.chain().any(|one| one.is::<cleat_cli::Refused>());
+            if refused { ExitCode::from(cleat_cli::REFUSED) } else { ExitCode::FAILURE }
         }
+    }
+}
+
+fn join(args: cleat_cli::join::Args) -> anyhow::Result<()> {
+    match cleat_cli::join::run(args)? {
+        cleat_cli::join::Next::Nothing => Ok(()),
+        cleat_cli::join::Next::Agent { cluster, keep } => agent::run_joined(cluster, keep),
     }
 }

@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result};
 use cleat_apiserver::authn::{Authenticator, ServiceAccountTokens};
 use cleat_apiserver::tls::{self, ServeOptions, ServerCertificate, ServerTls};
 use cleat_apiserver::{Config, Server};
-use cleat_hub::hub;
+use cleat_hub::{clusters, hub};
 use cleat_runtime::tasks::Tasks;
 use cleat_store::{Disk, Limits, Store};
 use futures::future::try_join_all;
@@ -93,12 +93,14 @@ async fn up(args: Args) -> Result<()> {
     let kubeconfig = args.dir.join("kubeconfig");
     kubeconfig::write(&kubeconfig, members.iter().map(Member::access))?;
     let tasks = Tasks::new();
-    let mut clients = members
+    let (hub_member, others) = members.split_first().context("a fleet has a hub")?;
+    let hub_client = Client::new(hub_member.server.router(), "default");
+    let others = others
         .iter()
         .map(|member| (member.name.clone(), Client::new(member.server.router(), "default")));
-    let (_, hub_client) = clients.next().context("a fleet has a hub")?;
     if !args.bare {
-        agents::start(hub_client.clone(), clients.collect(), &tasks).await?;
+        agents::start(&hub_member.server, others.collect(), &tasks).await?;
+        clusters::start(clusters::Config::new(hub_client.clone()), &tasks);
         tasks.spawn("hub", hub::run(hub::Config { hub_client, namespace: None }, tasks.stop()));
     }
     let (stop, stopped) = watch::channel(false);

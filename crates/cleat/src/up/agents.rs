@@ -1,37 +1,138 @@
-//! The agents of the clusters of this process. They talk to hub and cluster without a socket.
+//! The clusters of this process, as members of its hub: joined, accepted, and served by agents that
+//! talk to hub and cluster without a socket.
+//!
+//! An agent here has no certificate, but it has exactly the rights of one that does.
 
-use anyhow::{Context as _, Result};
-use cleat_agent::work;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, anyhow};
+use cleat_agent::registration::{Live, cluster_id, live};
+use cleat_agent::{Member, start_stories};
+use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, ManagedCluster, condition};
+use cleat_apiserver::Server;
+use cleat_apiserver::user::User;
+use cleat_core::condition::holds;
+use cleat_core::registration::agent::{self, Application};
+use cleat_core::registration::identity::{AGENTS, Agent, group};
+use cleat_core::write::{Action, Outcome, Side, Write};
+use cleat_runtime::clock::Clock;
+use cleat_runtime::execute::{self, Executor};
 use cleat_runtime::tasks::Tasks;
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 use kube::api::{Api, PostParams};
+use kube::runtime::wait::await_condition;
+use serde_json::json;
+
+use crate::agent::dice;
 
 /// What ledgers are named after. Not the hub's address: that may change with the ports of this
 /// machine, and then every ledger would be another hub's.
 const HUB_ADDRESS: &str = "https://hub.cleat.invalid";
 
-/// Starts an agent for each cluster, given by name and client. Its namespace on the hub is made if
-/// it is missing.
+/// The name of the agents of this process.
+const AGENT: &str = "in-process";
+
+/// Makes every cluster, given by name and client, a member of the hub if it is not, and starts its
+/// agent as soon as the hub lets it in.
 pub(super) async fn start(
-    hub_client: Client,
+    hub: &Server,
     clusters: Vec<(String, Client)>,
     tasks: &Tasks,
 ) -> Result<()> {
-    let namespaces = clusters.iter().map(|(name, _)| make_namespace(&hub_client, name));
-    try_join_all(namespaces).await?;
-    for (name, cluster_client) in clusters {
-        let config = work::Config::new(hub_client.clone(), cluster_client, &name, HUB_ADDRESS);
-        work::start(config, tasks);
-    }
+    let hub_client = Client::new(hub.router(), "default");
+    let joining = clusters.into_iter().map(|(name, cluster_client)| {
+        let hub_client = hub_client.clone();
+        async move {
+            let cluster_id = join(&hub_client, &cluster_client, &name)
+                .await
+                .with_context(|| format!("let {name} join the hub"))?;
+            let agent = Agent::new(&name, AGENT);
+            let groups = [&*group(&name), AGENTS, "system:authenticated"];
+            let rights = hub.router_as(User::new(&agent.user(), groups));
+            let member = Member {
+                name,
+                cluster_id,
+                hub_client: Client::new(rights, "default"),
+                cluster_client,
+                hub_address: HUB_ADDRESS.to_owned(),
+            };
+            let (all, mut stop) = (tasks.clone(), tasks.stop());
+            tasks.spawn("agent", async move {
+                if stop.or(accepted(hub_client, &member.name)).await.is_some() {
+                    serve(&member, &all);
+                }
+            });
+            Ok::<_, anyhow::Error>(())
+        }
+    });
+    try_join_all(joining).await?;
     Ok(())
 }
 
+fn serve(member: &Member, tasks: &Tasks) {
+    live(
+        Live {
+            name: member.name.clone(),
+            cluster_id: member.cluster_id.clone(),
+            hub_client: member.hub_client.clone(),
+            cluster_client: member.cluster_client.clone(),
+            clock: Clock::system(),
+            dice: Arc::new(dice),
+            rotation: None,
+        },
+        tasks,
+    );
+    start_stories(member, |config| config, tasks);
+}
+
+/// Whoever runs both is the hub's administrator, so the cluster is accepted as it joins. What people
+/// made of it since, a later start leaves alone.
+async fn join(hub_client: &Client, cluster_client: &Client, name: &str) -> Result<String> {
+    make_namespace(hub_client, name).await?;
+    let executor = Executor::new(execute::Config {
+        hub: Some(hub_client.clone()),
+        cluster: Some(cluster_client.clone()),
+        ..Default::default()
+    });
+    let cluster_id = cluster_id(&executor, Side::Cluster).await?;
+    let application = Application {
+        name: name.to_owned(),
+        cluster_id: cluster_id.clone(),
+        ..Application::default()
+    };
+    let mut action: Action = agent::apply(&application);
+    if let Write::Create(object) = &mut action.write
+        && let Some(spec) = object.get_mut("spec").and_then(|spec| spec.as_object_mut())
+    {
+        spec.insert("hubAcceptsClient".to_owned(), json!(true));
+    }
+    match executor.execute(vec![vec![action]]).await.into_iter().flatten().next() {
+        Some(Outcome::Done(_) | Outcome::AlreadyExists) => Ok(cluster_id),
+        other => Err(anyhow!("the hub answered {other:?}")),
+    }
+}
+
+/// Returns when the hub has let the cluster in, which may be never.
+async fn accepted(hub_client: Client, name: &str) {
+    let clusters: Api<ManagedCluster> = Api::all(hub_client);
+    let is_accepted = |cluster: Option<&ManagedCluster>| {
+        let status = cluster.and_then(|cluster| cluster.status.as_ref());
+        status.is_some_and(|status| holds(&status.conditions, condition::ACCEPTED))
+    };
+    while let Err(error) = await_condition(clusters.clone(), name, is_accepted).await {
+        tracing::warn!(cluster = name, %error, "cannot wait for the hub to let it in");
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    }
+}
+
+/// There before anybody is told that the fleet is ready, so that works can be made at once.
 async fn make_namespace(hub_client: &Client, name: &str) -> Result<()> {
     let namespaces: Api<Namespace> = Api::all(hub_client.clone());
     let mut namespace = Namespace::default();
     namespace.metadata.name = Some(name.to_owned());
+    namespace.metadata.labels = Some([(CLUSTER_NAME_LABEL.to_owned(), name.to_owned())].into());
     match namespaces.create(&PostParams::default(), &namespace).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),

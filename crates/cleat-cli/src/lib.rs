@@ -1,0 +1,30 @@
+//! What people type: one file per verb. Each reads its arguments, asks or tells a hub, and prints.
+//!
+//! Nothing is decided here that `cleat-core` could decide, and nothing is written but by the
+//! executor.
+
+pub mod accept;
+pub mod clusters;
+mod connection;
+mod deployment;
+pub mod init;
+pub mod join;
+mod table;
+
+pub use connection::{ClusterArgs, Which};
+
+/// Somebody asked for something that is not going to happen until they do something else. It has an
+/// exit code of its own, so that scripts can tell it from a failure.
+#[derive(Debug)]
+pub struct Refused(pub String);
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// The exit code of a verb that was refused.
+pub const REFUSED: u8 = 3;
