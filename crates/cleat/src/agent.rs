@@ -172,6 +172,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn nobody_has_to_type_anything() {
+        assert!(Defaults::try_parse_from(["cleat agent"]).is_ok());
+    }
+
+    #[test]
     fn durations_are_read_as_people_write_them() {
         assert_eq!(duration("60m"), Ok(SignedDuration::from_mins(60)));
         assert_eq!(duration("1h30m"), Ok(SignedDuration::from_mins(90)));

@@ -22,6 +22,7 @@ use kube::Client;
 
 /// How the cluster joined, or is to join.
 #[derive(clap::Args)]
+#[group(skip)]
 pub(super) struct Args {
     /// The directory with the credentials [default: a secret of the cluster]
     #[arg(long, conflicts_with = "hub_kubeconfig")]
