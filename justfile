@@ -30,3 +30,7 @@ kubectl:
 # How fast the agent carries works, beside bare loops on the same real kube-apiserver
 bench-work *ARGS:
     cargo xtask bench work {{ARGS}}
+
+# A hub with 1,000 simulated clusters of 20 works each, and 100 of them leaving
+bench-fleet *ARGS:
+    cargo xtask bench fleet {{ARGS}}

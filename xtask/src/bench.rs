@@ -1,9 +1,11 @@
-//! `cargo xtask bench`: how fast the agent is, beside bare loops of requests in the same run.
+//! `cargo xtask bench`: how fast it is, beside bare loops of requests or a smaller fleet of the same
+//! run.
 //!
 //! A benchmark, not a test: it prints what it measured and which targets were missed, and fails only
 //! if it could not measure. It never compares with figures of another run or another machine.
 
 mod bare;
+mod fleet;
 mod procs;
 mod stage;
 mod table;
@@ -26,11 +28,26 @@ pub(crate) enum Args {
         #[arg(long)]
         workers: Option<usize>,
     },
+    /// A fleet: clusters joined from nothing, twenty works each, a tenth of them leaving
+    Fleet {
+        /// A tenth of everything, to see that it runs
+        #[arg(long)]
+        quick: bool,
+        /// These numbers of clusters instead, each from nothing
+        #[arg(long, value_delimiter = ',')]
+        clusters: Vec<usize>,
+        /// Run what is built, optimised or not: to see that it runs, not to measure
+        #[arg(long)]
+        as_built: bool,
+    },
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    build()?;
-    if cfg!(debug_assertions) {
+    let as_built = matches!(args, Args::Fleet { as_built: true, .. });
+    if !as_built {
+        build()?;
+    }
+    if cfg!(debug_assertions) && !as_built {
         // A loop that is not optimised would make a poor measure.
         let program = crate::root().join("target").join("release").join("xtask");
         let failed = Command::new(program).args(std::env::args_os().skip(1)).exec();
@@ -38,9 +55,14 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     }
     let runtime = crate::kubernetes::runtime()?;
     runtime.block_on(async {
-        let Args::Work { quick, workers } = args;
+        let done = async {
+            match args {
+                Args::Work { quick, workers } => work::run(*quick, *workers).await,
+                Args::Fleet { quick, clusters, as_built: _ } => fleet::run(*quick, clusters).await,
+            }
+        };
         tokio::select! {
-            done = work::run(*quick, *workers) => done,
+            done = done => done,
             _ = tokio::signal::ctrl_c() => bail!("interrupted"),
         }
     })

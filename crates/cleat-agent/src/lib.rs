@@ -2,6 +2,7 @@
 //!
 //! One file per story; each is the IO half of its twin in `cleat-core`.
 
+pub mod leave;
 pub mod registration;
 mod stories;
 pub mod work;

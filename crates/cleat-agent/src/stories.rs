@@ -3,6 +3,8 @@
 use cleat_runtime::tasks::Tasks;
 use kube::Client;
 
+use crate::leave::{self, Leave, Presence};
+use crate::registration::Keep;
 use crate::work;
 
 /// A cluster that has joined, as its stories see it.
@@ -16,11 +18,31 @@ pub struct Member {
     pub cluster_client: Client,
     /// The hub's address exactly as it was given; ledgers are named after its hash.
     pub hub_address: String,
+    /// How it stands with its hub; whoever keeps it alive there says.
+    pub presence: Presence,
+    /// Where its credentials are kept, if they are to go when it has left.
+    pub keep: Option<Keep>,
 }
 
 /// Starts all of them; they end with the tasks. `works` may change how works are looked after.
 pub fn start_stories(member: &Member, works: impl Fn(work::Config) -> work::Config, tasks: &Tasks) {
-    let Member { name, cluster_id: _, hub_client, cluster_client, hub_address } = member;
+    let Member { name, cluster_id: _, hub_client, cluster_client, hub_address, presence, keep } =
+        member;
     let (hub_client, cluster_client) = (hub_client.clone(), cluster_client.clone());
-    work::start(works(work::Config::new(hub_client, cluster_client, name, hub_address)), tasks);
+    let config = work::Config::new(hub_client.clone(), cluster_client.clone(), name, hub_address);
+    let config = work::Config { presence: Some(presence.clone()), ..works(config) };
+    work::start(config, tasks);
+    leave::start(
+        Leave {
+            name: name.clone(),
+            hub_client,
+            cluster_client,
+            hub_hash: work::hub_hash(hub_address),
+            presence: presence.clone(),
+            keep: keep.clone(),
+            // Every story that puts something on the cluster besides works is to be asked here.
+            remains: Vec::new(),
+        },
+        tasks,
+    );
 }

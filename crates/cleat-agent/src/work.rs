@@ -7,6 +7,7 @@
 
 mod definitions;
 mod judge;
+mod leaving;
 mod memory;
 mod observe;
 mod permission;
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cleat_core::id::Id;
+use cleat_core::leave::agent::Standing;
 use cleat_core::work;
 use cleat_core::work::observed::{Agent, Hub, Ledger, Observed};
 use cleat_core::write::{Action, Outcome, Plan, Propagation, Write};
@@ -25,13 +27,14 @@ use cleat_runtime::follow::{Follow, Scope};
 use cleat_runtime::kinds::Kinds;
 use cleat_runtime::mirror::Mirror;
 use cleat_runtime::queue::{self, Queue, Wake};
-use cleat_runtime::tasks::Tasks;
+use cleat_runtime::tasks::{Stop, Tasks};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use serde_json::Value;
 
 use self::memory::Memory;
 use self::subjects::Subjects;
+use crate::leave::Presence;
 
 /// Who `managedFields` on the cluster say wrote; tools and tests of OCM look for it.
 pub const FIELD_MANAGER: &str = "work-agent";
@@ -62,6 +65,9 @@ pub struct Config {
     pub status_interval: SignedDuration,
     /// Whether feedback may be lists and objects, as JSON text, and not only single values.
     pub report_structures: bool,
+    /// How the cluster stands with its hub, where it has joined one. Without it the cluster never
+    /// leaves, and works are all there is to go by.
+    pub presence: Option<Presence>,
     /// Works under way at the same time.
     pub workers: usize,
     /// Requests under way at the same time, on each side.
@@ -85,6 +91,7 @@ impl Config {
             eviction_grace: None,
             status_interval: SignedDuration::from_secs(10),
             report_structures: false,
+            presence: None,
             workers: 32,
             in_flight: execute::IN_FLIGHT,
         }
@@ -170,6 +177,10 @@ pub fn start(config: Config, tasks: &Tasks) {
         subjects,
         queue: queue.clone(),
     });
+    if let Some(presence) = &context.config.presence {
+        let (changes, context) = (presence.subscribe(), Arc::clone(&context));
+        tasks.spawn("works: standing", follow_standing(context, changes, tasks.stop()));
+    }
     let mut stop = tasks.stop();
     tasks.spawn("works", async move {
         let closing = context.queue.clone();
@@ -190,6 +201,23 @@ pub fn start(config: Config, tasks: &Tasks) {
             () = stop.stopped() => closing.close(),
         }
     });
+}
+
+/// How the cluster stands with its hub concerns every work.
+async fn follow_standing(
+    context: Arc<Context>,
+    mut changes: tokio::sync::watch::Receiver<Standing>,
+    mut stop: Stop,
+) {
+    while let Some(Ok(())) = stop.or(changes.changed()).await {
+        changes.borrow_and_update();
+        for work in context.works.all() {
+            context.queue.add(Key::Work(work.name.to_string()));
+        }
+        for ledger in context.ledgers.all() {
+            context.queue.add(records::ledger_key(&context.agent, &ledger.name));
+        }
+    }
 }
 
 fn scope(resource: &str) -> Scope {

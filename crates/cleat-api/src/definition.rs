@@ -12,6 +12,7 @@ use crate::ansiblejob::AnsibleJob;
 use crate::appliedmanifestwork::AppliedManifestWork;
 use crate::clusterclaim::ClusterClaim;
 use crate::configurationpolicy::{self, ConfigurationPolicy};
+use crate::leftoverrecord::LeftoverRecord;
 use crate::managedcluster::ManagedCluster;
 use crate::managedclusterset::ManagedClusterSet;
 use crate::managedclustersetbinding::ManagedClusterSetBinding;
@@ -32,6 +33,7 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
 pub fn hub_definitions() -> Vec<CustomResourceDefinition> {
     sorted(vec![
         definition::<AnsibleJob>(),
+        definition::<LeftoverRecord>(),
         definition::<ManagedCluster>(),
         definition::<ManagedClusterSet>(),
         definition::<ManagedClusterSetBinding>(),

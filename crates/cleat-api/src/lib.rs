@@ -9,6 +9,7 @@ pub mod appliedmanifestwork;
 pub mod clusterclaim;
 pub mod configurationpolicy;
 mod definition;
+pub mod leftoverrecord;
 pub mod managedcluster;
 pub mod managedclusterset;
 pub mod managedclustersetbinding;

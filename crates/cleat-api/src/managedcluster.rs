@@ -32,6 +32,10 @@ pub const ID_CLAIM: &str = "id.k8s.io";
 /// On a cluster: `"true"` if its clock is nobody's business.
 pub const SKIP_CLOCK_CHECK: &str = "registration.open-cluster-management.io/skip-clock-sync-check";
 
+/// On a leaving cluster: its own name, by which a person declares that it exists no more. The hub then
+/// lets it go without asking it, and writes down what it leaves.
+pub const CLUSTER_DESTROYED: &str = "cleat.dev/cluster-destroyed";
+
 /// Annotations with this prefix are carried from the agent to the cluster when it is created.
 pub const AGENT_ANNOTATION_PREFIX: &str = "agent.open-cluster-management.io";
 
@@ -57,6 +61,9 @@ pub mod condition {
     pub const DELETING: &str = "Deleting";
     pub const UNJOINING: &str = "Unjoining";
     pub const UNJOIN_FAILED: &str = "UnjoinFailed";
+    /// Said by the agent of a leaving cluster: whether it holds nothing any more, and in its reason
+    /// the strategy it follows.
+    pub const RELEASED: &str = "ResourcesReleased";
 }
 
 /// Reasons of conditions. Clients match on them.
@@ -78,6 +85,9 @@ pub mod reason {
     pub const DELETING_ERROR: &str = "DeletingError";
     pub const NO_RESOURCE: &str = "NoResource";
     pub const UNJOIN_CLUSTER: &str = "UnjoinCluster";
+    pub const RESOURCES_REMAIN: &str = "ResourcesRemain";
+    pub const CLUSTER_UNREACHABLE: &str = "ClusterUnreachable";
+    pub const UNJOIN_GOES_ON: &str = "UnjoinGoesOn";
 }
 
 /// How the hub treats the cluster.

@@ -19,8 +19,9 @@ pub use delete_option::{
     DeleteOption, Keep, OrphanRule, OrphaningRule, Problem, PropagationPolicy, SelectivelyOrphans,
 };
 pub use status::{
-    FeedbackValue, FieldValue, FieldValueType, ManifestCondition, ManifestResourceMeta,
-    ManifestResourceStatus, ManifestWorkStatus, StatusFeedback, condition, reason,
+    BlockedObject, FeedbackValue, FieldValue, FieldValueType, ManifestCondition,
+    ManifestResourceMeta, ManifestResourceStatus, ManifestWorkStatus, Removal, ResourceCount,
+    StatusFeedback, condition, reason,
 };
 
 use crate::schema;
@@ -30,6 +31,9 @@ pub const GROUP: &str = "work.open-cluster-management.io";
 
 /// Holds a work until everything it must take with it was seen gone.
 pub const FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
+
+/// Holds a work of a leaving cluster until the hub has written down what stays of it.
+pub const LEAVE_FINALIZER: &str = "cleat.dev/leaving";
 
 /// On a work: `"true"` keeps the objects that were on the cluster before it.
 pub const KEEP_ADOPTED: &str = "cleat.dev/keep-adopted";

@@ -9,7 +9,9 @@ mod connection;
 mod deployment;
 pub mod init;
 pub mod join;
+pub mod leftovers;
 mod table;
+pub mod unjoin;
 
 pub use connection::{ClusterArgs, Which};
 
@@ -28,3 +30,29 @@ impl std::error::Error for Refused {}
 
 /// The exit code of a verb that was refused.
 pub const REFUSED: u8 = 3;
+
+/// What was asked for has begun and cannot end yet; the text says what stands in the way.
+#[derive(Debug)]
+pub struct Halted(pub String);
+
+impl std::fmt::Display for Halted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Halted {}
+
+/// The exit code of a verb that was halted.
+pub const HALTED: u8 = 4;
+
+/// With which code a process ends because of an error.
+pub fn exit_code(error: &anyhow::Error) -> u8 {
+    if error.chain().any(|one| one.is::<Refused>()) {
+        REFUSED
+    } else if error.chain().any(|one| one.is::<Halted>()) {
+        HALTED
+    } else {
+        1
+    }
+}

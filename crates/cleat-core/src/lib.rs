@@ -13,6 +13,7 @@ pub mod clusterset;
 pub mod condition;
 pub mod id;
 pub mod lease;
+pub mod leave;
 pub mod name;
 pub mod policy;
 pub mod registration;

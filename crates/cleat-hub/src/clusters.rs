@@ -5,6 +5,7 @@
 //! cluster.
 
 mod fleet;
+mod leave;
 mod parts;
 
 use std::collections::BTreeMap;
@@ -14,7 +15,6 @@ use std::time::Duration;
 use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::managedclusterset::{DEFAULT, GLOBAL, ManagedClusterSet};
 use cleat_api::managedclustersetbinding::ManagedClusterSetBinding;
-use cleat_api::manifestwork::ManifestWork;
 use cleat_core::clusterset;
 use cleat_core::registration::{access, hub};
 use cleat_core::write::{Action, Outcome, Side, Write};
@@ -25,7 +25,7 @@ use cleat_runtime::tasks::Tasks;
 use jiff::SignedDuration;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{Api, ListParams};
+use kube::api::Api;
 use kube::runtime::watcher;
 use kube::{Client, ResourceExt as _};
 
@@ -42,9 +42,6 @@ const COUNTING: Duration = Duration::from_millis(300);
 
 /// When to look again at what events should have told about sooner.
 const CHECK: Duration = Duration::from_secs(1);
-
-/// How often to look whether the works of a leaving cluster are gone.
-const LEAVING: Duration = Duration::from_secs(2);
 
 /// What the hub's part for clusters is told.
 #[derive(Clone)]
@@ -209,8 +206,11 @@ impl Context {
     }
 
     async fn cluster(&self, name: &str) -> Wake {
-        let Some(seen) = self.observe(name).await else { return Wake::OnChange };
-        let leaving = seen.cluster.metadata.deletion_timestamp.is_some();
+        let Some(cluster) = self.fleet.get(name) else { return Wake::OnChange };
+        if cluster.metadata.deletion_timestamp.is_some() {
+            return self.leave(&cluster).await;
+        }
+        let seen = self.observe(&cluster);
         let plan = hub::plan(&seen);
         let done = if plan.is_empty() { Vec::new() } else { self.executor.execute(plan).await };
         log(name, &done);
@@ -227,38 +227,18 @@ impl Context {
                 return Wake::After(CHECK);
             }
         }
-        match verdict.wake.map(duration) {
-            Some(wake) if leaving => Wake::After(wake.min(LEAVING)),
-            None if leaving => Wake::After(LEAVING),
-            Some(wake) => Wake::After(wake),
-            None => Wake::OnChange,
-        }
+        verdict.wake.map_or(Wake::OnChange, |wake| Wake::After(duration(wake)))
     }
 
-    async fn observe(&self, name: &str) -> Option<hub::Observed> {
-        let cluster = self.fleet.get(name)?;
-        let leaving = cluster.metadata.deletion_timestamp.is_some();
-        let works = if leaving { self.works(name).await } else { None };
-        Some(hub::Observed {
-            parts: self.parts.of(name),
-            works,
-            namesakes: self.fleet.namesakes(&cluster),
+    fn observe(&self, cluster: &ManagedCluster) -> hub::Observed {
+        let name = cluster.name_any();
+        hub::Observed {
+            parts: self.parts.of(&name),
+            namesakes: self.fleet.namesakes(cluster),
             hub_id: self.hub_id.clone(),
-            heartbeat: self.fleet.heartbeat(name),
+            heartbeat: self.fleet.heartbeat(&name),
             now: self.clock.now(),
-            cluster: ManagedCluster::clone(&cluster),
-        })
-    }
-
-    /// How many works the cluster has. A look that failed says nothing.
-    async fn works(&self, name: &str) -> Option<usize> {
-        let works: Api<ManifestWork> = Api::namespaced(self.hub_client.clone(), name);
-        match works.list_metadata(&ListParams::default()).await {
-            Ok(list) => Some(list.items.len()),
-            Err(error) => {
-                tracing::warn!(cluster = name, %error, "the works cannot be listed");
-                None
-            }
+            cluster: cluster.clone(),
         }
     }
 

@@ -79,6 +79,14 @@ impl Kinds {
         self.look(|table| table.resource(group, resource)).await
     }
 
+    /// Everything that lives in namespaces, as discovery says now; or why it cannot say.
+    pub async fn namespaced(&self) -> Result<Vec<Mapped>, String> {
+        discover(&self.client)
+            .await?
+            .namespaced()
+            .map_err(|group| format!("the server cannot tell now what it serves in group {group}"))
+    }
+
     async fn look(&self, find: impl Fn(&Table) -> Found) -> Mapping {
         let asked = Instant::now();
         if let Some(answer) = self.answer(&find, asked, false) {

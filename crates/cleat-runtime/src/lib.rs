@@ -4,6 +4,7 @@
 
 pub mod clock;
 pub mod connect;
+pub mod contents;
 pub mod execute;
 pub mod follow;
 pub mod kinds;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Parser as _;
+use cleat_agent::leave::Presence;
 use cleat_agent::registration::Keep;
 use cleat_agent::work;
 use cleat_hub::prepare;
@@ -114,24 +115,31 @@ async fn serve(args: Args) -> Result<()> {
         in_flight: args.in_flight.max(1),
         ..config
     };
-    let (name, hub_address) = match (&args.hub_kubeconfig, &args.cluster_name) {
+    let (name, hub_address, presence) = match (&args.hub_kubeconfig, &args.cluster_name) {
         (Some(path), Some(name)) => {
             let (hub_config, address) = hub(path, args.hub_context.clone()).await?;
             let hub_client = connect(hub_config, work::FIELD_MANAGER)?;
             let config = work::Config::new(hub_client, cluster_client, name, &address);
             work::start(works(config), &tasks);
-            (name.clone(), address)
+            (name.clone(), address, Presence::default())
         }
         (_, name) => {
             let joined = args.joined.join(&cluster_client, name.as_deref()).await?;
             let (name, address) = (joined.name().to_owned(), joined.hub_address().to_owned());
-            joined.start(cluster_client, works, &tasks);
-            (name, address)
+            let presence = joined.start(cluster_client, works, &tasks);
+            (name, address, presence)
         }
     };
     eprintln!("looking after {server} as {name} for {hub_address}; Ctrl-C stops");
-    interrupted().await?;
-    eprintln!("stopping");
+    tokio::select! {
+        interrupted = interrupted() => {
+            interrupted?;
+            eprintln!("stopping");
+        }
+        () = presence.until_left() => {
+            eprintln!("{name} has left {hub_address}; nothing of the agent is left here");
+        }
+    }
     tasks.shutdown().await;
     Ok(())
 }

@@ -31,6 +31,10 @@ enum Verb {
     Accept(cleat_cli::accept::Args),
     /// Show the clusters of a hub.
     Clusters(cleat_cli::clusters::Args),
+    /// Let a cluster leave the fleet.
+    Unjoin(cleat_cli::unjoin::Args),
+    /// Show what clusters kept when they left, and finish the job.
+    Leftovers(cleat_cli::leftovers::Args),
     /// Look after one managed cluster: carry the hub's works to it and let go of them as declared.
     Agent(agent::Args),
     /// Run the controllers of a hub, on any Kubernetes.
@@ -49,6 +53,8 @@ fn main() -> ExitCode {
         Verb::Join(args) => join(args),
         Verb::Accept(args) => cleat_cli::accept::run(&args),
         Verb::Clusters(args) => cleat_cli::clusters::run(&args),
+        Verb::Unjoin(args) => cleat_cli::unjoin::run(&args),
+        Verb::Leftovers(args) => cleat_cli::leftovers::run(&args),
         Verb::Agent(args) => agent::run(args),
         Verb::Hub(args) => hub::run(args),
         Verb::Webhook(args) => webhook::run(args),
@@ -57,8 +63,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cleat: {error:#}");
-            let refused = error.chain().any(|one| one.is::<cleat_cli::Refused>());
-            if refused { ExitCode::from(cleat_cli::REFUSED) } else { ExitCode::FAILURE }
+            ExitCode::from(cleat_cli::exit_code(&error))
         }
     }
 }

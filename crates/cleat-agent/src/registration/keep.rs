@@ -44,6 +44,68 @@ impl Keep {
             Self::Directory(path) => save_directory(path, credentials),
         }
     }
+
+    /// Notes whether the cluster has left, for whoever finds the credentials later.
+    pub async fn set_left(&self, executor: &Executor, left: bool) -> Result<(), Error> {
+        match self {
+            Self::Secret { namespace } => {
+                let value = left.then_some("true");
+                let patch = json!({ "metadata": { "annotations": { LEFT: value } } });
+                let write = Write::Merge(patch);
+                let action = Action { side: Side::Cluster, target: secret(namespace), write };
+                match executor.execute(vec![vec![action]]).await.into_iter().flatten().next() {
+                    Some(Outcome::Done(_)) => Ok(()),
+                    other => Err(no_answer("annotate", format!("{other:?}"))),
+                }
+            }
+            Self::Directory(path) => {
+                let file = path.join("left");
+                match left {
+                    true => write(&file, "true").map_err(|source| failed("write", &file, source)),
+                    false => remove(&file),
+                }
+            }
+        }
+    }
+
+    pub async fn is_left(&self, executor: &Executor) -> Result<bool, Error> {
+        match self {
+            Self::Secret { namespace } => {
+                match executor.read(Side::Cluster, &secret(namespace)).await {
+                    Read::Present(object) => {
+                        let annotations = object.pointer("/metadata/annotations");
+                        let said = annotations.and_then(|all| all.get(LEFT));
+                        Ok(said.and_then(Value::as_str) == Some("true"))
+                    }
+                    Read::Absent => Ok(false),
+                    Read::NoSuchKind => Ok(false),
+                    Read::Unknown { message } => Err(no_answer("read", message)),
+                }
+            }
+            Self::Directory(path) => Ok(path.join("left").exists()),
+        }
+    }
+
+    /// Removes the files of a directory; a secret is removed with the agent's other parts.
+    pub(crate) fn forget(&self) -> Result<(), Error> {
+        let Self::Directory(path) = self else { return Ok(()) };
+        // Without the first nobody uses the rest.
+        for name in ["kubeconfig", "tls.key", "tls.crt", "cluster-name", "agent-name", "left"] {
+            remove(&path.join(name))?;
+        }
+        Ok(())
+    }
+}
+
+/// On the secret of a cluster that has left.
+const LEFT: &str = "cleat.dev/left";
+
+fn remove(file: &Path) -> Result<(), Error> {
+    match fs::remove_file(file) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(failed("remove", file, source)),
+    }
 }
 
 async fn load_secret(executor: &Executor, namespace: &str) -> Result<Option<Credentials>, Error> {

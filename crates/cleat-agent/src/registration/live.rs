@@ -7,6 +7,7 @@ use std::time::Duration;
 use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, LEASE, ManagedCluster};
 use cleat_core::id::{Id, Target};
 use cleat_core::lease;
+use cleat_core::leave::agent::{Standing, standing};
 use cleat_core::registration::agent::{self, Observed, Renewal};
 use cleat_core::registration::hub;
 use cleat_core::registration::identity::Agent;
@@ -14,6 +15,7 @@ use cleat_core::write::{Action, Outcome, Side, Write};
 use cleat_runtime::clock::Clock;
 use cleat_runtime::execute::{self, Executor};
 use cleat_runtime::follow::{Follow, Held, Scope};
+use cleat_runtime::mirror::Reason;
 use cleat_runtime::queue::{self, Queue, Wake};
 use cleat_runtime::tasks::Tasks;
 use jiff::SignedDuration;
@@ -23,6 +25,7 @@ use tokio::sync::Mutex;
 
 use super::facts::Scout;
 use super::{Credentials, Error, FIELD_MANAGER, Keep, Line, enrol, keys};
+use crate::leave::Presence;
 
 /// How soon to try again what did not work.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -48,6 +51,8 @@ pub struct Live {
     pub dice: Arc<dyn Fn() -> u16 + Send + Sync>,
     /// How the certificate is renewed, where there is one.
     pub rotation: Option<Rotation>,
+    /// Told how the cluster stands with its hub.
+    pub presence: Presence,
 }
 
 /// What renewing the certificate takes.
@@ -73,6 +78,7 @@ struct Context {
     clock: Clock,
     dice: Arc<dyn Fn() -> u16 + Send + Sync>,
     rotation: Option<Mutex<Turning>>,
+    presence: Presence,
     /// The lease was renewed once. Before, every change is a reason to try.
     alive: Arc<AtomicBool>,
     queue: Queue<Chore>,
@@ -88,7 +94,8 @@ struct Turning {
 
 /// Keeps the cluster alive on the hub, until `tasks` end.
 pub fn live(live: Live, tasks: &Tasks) {
-    let Live { name, cluster_id, hub_client, cluster_client, clock, dice, rotation } = live;
+    let Live { name, cluster_id, hub_client, cluster_client, clock, dice, rotation, presence } =
+        live;
     let queue = Queue::new();
     let executor = Executor::new(execute::Config {
         hub: Some(hub_client.clone()),
@@ -127,6 +134,7 @@ pub fn live(live: Live, tasks: &Tasks) {
         clock,
         dice,
         rotation,
+        presence,
         alive,
         queue: queue.clone(),
     });
@@ -147,6 +155,7 @@ pub fn live(live: Live, tasks: &Tasks) {
 
 impl Context {
     async fn handle(&self, chore: Chore) -> Wake {
+        self.judge();
         match chore {
             Chore::Lease => self.renew_lease().await,
             Chore::Status => self.tell().await,
@@ -159,6 +168,25 @@ impl Context {
             Held::Present(object) => object.parse().ok(),
             _ => None,
         }
+    }
+
+    /// How the cluster stands with its hub, as far as the hub's last words tell.
+    fn judge(&self) {
+        let held = self.clusters.get("", &self.name);
+        let standing = match (held, self.clusters.trouble()) {
+            (_, Some(Reason::Forbidden(message)))
+            | (Held::Unknown(Reason::Forbidden(message)), _) => Standing::Unrecognized(message),
+            (Held::Absent, None) => {
+                Standing::Unrecognized(format!("it has no cluster {}", self.name))
+            }
+            (Held::Present(object), _) => match object.parse() {
+                Ok(cluster) => standing(&cluster),
+                Err(_) => return,
+            },
+            // Out of reach is no answer.
+            (Held::Absent | Held::Unknown(_), _) => return,
+        };
+        self.presence.set(standing);
     }
 
     async fn renew_lease(&self) -> Wake {

@@ -42,6 +42,7 @@ impl Context {
         let now = Timestamp::now();
         let (hub, spec) = self.hub(key);
         let (agent, name, ledger) = self.ledger(key);
+        let (hub, leaving) = self.leaving(key, hub, &ledger).await;
         let (hub, ledger) = self.confirmed(&agent, &name, hub, ledger, now).await;
         let mut seen = Observed {
             now,
@@ -54,6 +55,8 @@ impl Context {
             versions: BTreeMap::new(),
             pauses: BTreeMap::new(),
             troubles: BTreeMap::new(),
+            leaving,
+            contents: BTreeMap::new(),
         };
         if let Some(spec) = &spec {
             let mappings = self.mappings(spec).await;
@@ -71,7 +74,9 @@ impl Context {
         for id in targets.keys() {
             looks.insert(id.clone(), self.look(id).await);
         }
-        let reads = self.reads(key, &seen, spec.as_ref(), &looks);
+        seen.contents = self.contents(&seen, &looks).await;
+        let mut reads = self.reads(key, &seen, spec.as_ref(), &looks);
+        reads.extend(self.last_reads(&seen, &looks));
         let contents = self.read(&targets, reads).await;
         seen.live =
             looks.iter().map(|(id, look)| (id.clone(), sight(look, contents.get(id)))).collect();

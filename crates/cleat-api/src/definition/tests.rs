@@ -35,6 +35,7 @@ const DECISION: &str = "placementdecisions.cluster.open-cluster-management.io";
 const CLUSTER: &str = "managedclusters.cluster.open-cluster-management.io";
 const CLUSTER_SET: &str = "managedclustersets.cluster.open-cluster-management.io";
 const BINDING: &str = "managedclustersetbindings.cluster.open-cluster-management.io";
+const LEFTOVERS: &str = "leftoverrecords.cleat.dev";
 const CLAIM: &str = "clusterclaims.cluster.open-cluster-management.io";
 const JOB: &str = "ansiblejobs.tower.ansible.com";
 const CONFIGURATION: &str = "configurationpolicies.policy.open-cluster-management.io";
@@ -54,6 +55,7 @@ fn they_are_sorted_and_have_a_status_of_their_own() {
             RECORD,
             CLAIM,
             CONFIGURATION,
+            LEFTOVERS,
             CLUSTER,
             BINDING,
             CLUSTER_SET,
@@ -77,7 +79,7 @@ fn they_are_sorted_and_have_a_status_of_their_own() {
         );
     }
     let scope = |name| found(name).spec.scope;
-    for everywhere in [RECORD, CLAIM, CLUSTER, CLUSTER_SET] {
+    for everywhere in [RECORD, CLAIM, LEFTOVERS, CLUSTER, CLUSTER_SET] {
         assert_eq!(scope(everywhere), "Cluster");
     }
     let policies = [CONFIGURATION, POLICY, POLICY_BINDING, POLICY_SET, AUTOMATION, JOB];

@@ -1,9 +1,10 @@
 //! What is known of a work and of each of its objects.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::leftoverrecord::LeftObject;
 use crate::schema;
 
 /// Types of conditions, of works and of single manifests.
@@ -65,6 +66,52 @@ pub struct ManifestWorkStatus {
     /// What holds of each of its objects.
     #[serde(default, skip_serializing_if = "schema::default")]
     pub resource_status: ManifestResourceStatus,
+    /// How the removal goes, while the cluster is leaving. OCM knows no such field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removal: Option<Removal>,
+}
+
+/// How the removal of a work's objects goes on a cluster that leaves. Empty lists are written out: a
+/// merge patch keeps what it does not mention.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Removal {
+    /// How many objects of each resource have yet to go.
+    #[serde(default)]
+    pub remaining: Vec<ResourceCount>,
+    /// What cannot go now, and why; the first of them.
+    #[serde(default)]
+    pub blocked: Vec<BlockedObject>,
+    /// What stays, and why. Told before it is forgotten.
+    #[serde(default)]
+    pub left: Vec<LeftObject>,
+}
+
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceCount {
+    /// The resource with its group, such as deployments.apps.
+    pub resource: String,
+    /// How many.
+    pub count: i64,
+}
+
+/// An object that has to go and does not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BlockedObject {
+    /// The object, as people would look for it.
+    pub object: String,
+    /// What stands in the way.
+    pub why: String,
+    /// Whether somebody said no, rather than taking their time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
+    /// Since when it is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Time>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -113,6 +160,9 @@ pub struct ManifestResourceMeta {
     /// The namespace; empty for objects without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
+    /// Which incarnation of it was seen last. OCM knows no such field.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

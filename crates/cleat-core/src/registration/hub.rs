@@ -1,8 +1,7 @@
-//! One cluster, as the hub looks after it: accepted, denied, refused or leaving.
+//! One cluster, as the hub looks after it: accepted, denied or refused.
 //!
-//! The finalizer comes first and access last when a cluster is accepted; when it leaves it is the
-//! other way round, and access goes only once no work is left. What is done about works and about
-//! what they carried is not decided here.
+//! The finalizer comes first and access last when a cluster is accepted. How it leaves, and what
+//! becomes of what was carried to it, is decided in `leave`.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -47,8 +46,6 @@ pub struct Observed {
     pub cluster: ManagedCluster,
     /// What it has on the hub. A part that is missing here was not looked at.
     pub parts: BTreeMap<Part, Seen>,
-    /// How many works its namespace holds; nothing if that is not known.
-    pub works: Option<usize>,
     /// Other clusters that are the same one by its id, and that the hub accepts.
     pub namesakes: Vec<join::Namesake>,
     /// The hub's own id.
@@ -94,8 +91,9 @@ impl Observed {
 
 /// What should happen next. An empty plan: nothing.
 pub fn plan(seen: &Observed) -> Plan {
+    // How a cluster leaves is another story.
     if seen.is_deleting() {
-        return leave(seen);
+        return Plan::new();
     }
     let mut plan = vec![amend(seen)];
     match seen.standing() {
@@ -162,25 +160,6 @@ fn deny(seen: &Observed) -> Plan {
     let mut steps = vec![shrink];
     steps.extend(remove(seen, &[Part::Registration, Part::Work]));
     steps
-}
-
-/// Takes access away once no work is left, then lets the cluster go.
-fn leave(seen: &Observed) -> Plan {
-    if !seen.has_finalizer() || seen.works != Some(0) {
-        return Plan::new();
-    }
-    const ACCESS: [Part; 4] = [Part::Work, Part::Registration, Part::RoleBinding, Part::Role];
-    let mut plan = remove(seen, &ACCESS);
-    plan.retain(|step| !step.is_empty());
-    if ACCESS.iter().all(|part| *seen.part(*part) == Seen::Absent) {
-        let left = seen.cluster.metadata.finalizers.iter().flatten();
-        let left: Vec<&String> = left.filter(|one| *one != FINALIZER).collect();
-        let mut meta = Map::new();
-        meta.insert("finalizers".to_string(), json!(left));
-        preconditions(seen, &mut meta);
-        plan.push(vec![on_cluster(seen, Write::Merge(json!({ "metadata": meta })))]);
-    }
-    plan
 }
 
 /// Takes parts away. Ours is the finalizer on one of them, so it goes first.
@@ -271,17 +250,15 @@ pub struct Verdict {
 
 /// `done` is what came of the plan for the same observation.
 pub fn report(seen: &Observed, done: &[Vec<Outcome>]) -> Verdict {
+    if seen.is_deleting() {
+        return Verdict { status: None, wake: None };
+    }
     let before = seen.status().conditions;
     let mut conditions = conditions_of(seen);
     let generation = seen.cluster.metadata.generation;
     let failures: Vec<String> = done.iter().flatten().filter_map(failure).collect();
     let settled = done.iter().flatten().all(|one| matches!(one, Outcome::Done(_)));
-    let said = if seen.is_deleting() {
-        leaving(seen, &failures)
-    } else {
-        accepted(seen, &before, &failures, settled)
-    };
-    if let Some(said) = said {
+    if let Some(said) = accepted(seen, &before, &failures, settled) {
         condition::say(&mut conditions, said, generation, seen.now);
     }
     let status = (conditions != before).then(|| {
@@ -302,7 +279,7 @@ pub fn report(seen: &Observed, done: &[Vec<Outcome>]) -> Verdict {
 fn conditions_of(seen: &Observed) -> Vec<Condition> {
     let mut conditions = seen.status().conditions;
     let generation = seen.cluster.metadata.generation;
-    if seen.is_deleting() || !seen.cluster.spec.hub_accepts_client {
+    if !seen.cluster.spec.hub_accepts_client {
         return conditions;
     }
     if pulse(seen) == Pulse::Stopped {
@@ -390,29 +367,8 @@ fn accepted(
     Some(Said { kind, status, reason, message })
 }
 
-fn leaving(seen: &Observed, failures: &[String]) -> Option<Said> {
-    if !seen.has_finalizer() {
-        return None;
-    }
-    let (status, reason, message) = match seen.works {
-        _ if !failures.is_empty() => (Status::False, reason::DELETING_ERROR, failures.join("; ")),
-        None => (
-            Status::False,
-            reason::DELETING_ERROR,
-            format!("The works of {} cannot be listed.", seen.name()),
-        ),
-        Some(0) => (Status::True, reason::NO_RESOURCE, "No works are left.".to_string()),
-        Some(left) => (
-            Status::False,
-            reason::RESOURCE_REMAINING,
-            format!("{left} works are left in the namespace {}.", seen.name()),
-        ),
-    };
-    Some(Said { kind: kind::DELETING, status, reason, message })
-}
-
 /// What is worth telling. That somebody else was faster is not: the next pass sees what they did.
-fn failure(outcome: &Outcome) -> Option<String> {
+pub(crate) fn failure(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Refused(refusal) => Some(refusal.message.clone()),
         Outcome::Lost(message) => Some(message.clone()),

@@ -8,10 +8,12 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use cleat_api::managedcluster::RemoveStrategy;
 use cleat_api::manifestwork::{FeedbackValue, Keep, ManifestWorkStatus};
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::contents::Contents;
 use super::trouble::Trouble;
 use crate::id::{Id, Target};
 
@@ -34,6 +36,10 @@ pub struct Observed {
     pub pauses: BTreeMap<Id, Timestamp>,
     /// What failed lately, by the object it was about, and when to try again.
     pub troubles: BTreeMap<Id, Trouble>,
+    /// The cluster is leaving its hub, and this is to become of what was carried to it.
+    pub leaving: Option<RemoveStrategy>,
+    /// What is inside namespaces that are about to go because the cluster leaves.
+    pub contents: BTreeMap<Id, Contents>,
 }
 
 /// Whose passes these are.

@@ -14,7 +14,7 @@ use crate::id::{Id, Target};
 
 pub const GROUP: &str = "work.open-cluster-management.io";
 pub(crate) const API_VERSION: &str = "work.open-cluster-management.io/v1";
-pub(crate) const LEDGER_KIND: &str = "AppliedManifestWork";
+pub const LEDGER_KIND: &str = "AppliedManifestWork";
 
 impl Owner {
     fn is_ledger(&self) -> bool {

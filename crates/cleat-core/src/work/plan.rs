@@ -10,6 +10,7 @@ use super::converge;
 use super::ledger::{self, LEDGER_FINALIZER};
 use super::observed::{Applied, Book, Hub, Ledger, Observed, Work};
 use super::ownership::ledger_target;
+use super::report::tell_left;
 use super::retire::{self, Fate, Unmarked};
 use crate::id::{Id, Target};
 use crate::write::{Action, Plan, Side, Write};
@@ -38,6 +39,8 @@ pub fn plan(seen: &Observed) -> Plan {
 
         (Hub::Work(work), ledger) if work.deleting => leave(seen, work, ledger),
         (Hub::Work(_), Ledger::Present(book)) if book.deleting => retire_all(seen, book, vec![]),
+        // A cluster that leaves gets nothing new, and nothing back that somebody took away.
+        (Hub::Work(_), _) if seen.leaving.is_some() => vec![],
         (Hub::Work(work), _) if !work.has_finalizer() => vec![vec![add_finalizer(seen, work)]],
         (Hub::Work(work), _) if work.is_complete() => vec![],
         (Hub::Work(work), Ledger::Absent) => converge::begin(seen, work),
@@ -84,6 +87,10 @@ fn retire_all(seen: &Observed, book: &Book, last: Vec<Action>) -> Plan {
         // Somebody else holds the ledger now; the work waits for it to go.
         return vec![];
     }
+    // Whoever leaves says what stays before it is forgotten here.
+    if let Some(tell) = tell_left(seen, book) {
+        return if seen.must_wait(&tell.target.id) { vec![] } else { vec![vec![tell]] };
+    }
     let mut steps = vec![vec![ledger::close(seen, book)]];
     if book.finalizers.len() == 1 && !last.is_empty() {
         steps.push(last);
@@ -122,7 +129,8 @@ fn evict(seen: &Observed, book: &Book) -> Plan {
     if book.agent_id != seen.agent.id {
         return vec![];
     }
-    if book.deleting {
+    // A hub that says to leave means everything it ever sent, whatever became of its works.
+    if book.deleting || seen.leaving.is_some() {
         return retire_all(seen, book, vec![]);
     }
     let Some(grace) = seen.agent.eviction_grace else {

@@ -5,6 +5,7 @@
 //! the same words, and times change only when what they stand for does.
 
 mod deleting;
+mod removal;
 
 use alloc::format;
 use alloc::string::{String, ToString as _};
@@ -27,6 +28,7 @@ use super::rules;
 use super::trouble::TroubleKind;
 use crate::id::Id;
 use crate::write::{Action, Side, Write};
+pub(crate) use removal::tell_left;
 
 /// How long a refused executor is left before it is asked about again.
 const DENIED_PAUSE: SignedDuration = SignedDuration::from_secs(60);
@@ -111,7 +113,8 @@ fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus> {
     });
     let mut conditions: Vec<Condition> = kept.cloned().chain(told).collect();
     conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
-    Some(ManifestWorkStatus { conditions, resource_status: ManifestResourceStatus { manifests } })
+    let resource_status = ManifestResourceStatus { manifests };
+    Some(ManifestWorkStatus { conditions, resource_status, removal: work.status.removal.clone() })
 }
 
 /// Why nothing can be written down, without which nothing is touched.
@@ -204,8 +207,9 @@ fn manifest(
     wanted: &Wanted,
     need: Option<&Need>,
 ) -> ManifestCondition {
-    let resource_meta = meta(ordinal, wanted);
+    let mut resource_meta = meta(ordinal, wanted);
     let before = before(&work.status, &resource_meta);
+    resource_meta.uid = uid(seen, wanted, before);
     let none = Vec::new();
     let old = before.map_or(&none, |before| &before.conditions);
     let mut conditions = Conditions { old, now: seen.now, generation: work.generation };
@@ -273,11 +277,30 @@ fn before<'a>(
     meta: &ManifestResourceMeta,
 ) -> Option<&'a ManifestCondition> {
     let manifests = &status.resource_status.manifests;
-    let anywhere = |candidate: &&ManifestCondition| {
-        ManifestResourceMeta { ordinal: meta.ordinal, ..candidate.resource_meta.clone() } == *meta
+    // Whichever incarnation it was told about.
+    let same = |candidate: &ManifestCondition, ordinal| {
+        let told = candidate.resource_meta.clone();
+        ManifestResourceMeta { ordinal, uid: meta.uid.clone(), ..told } == *meta
     };
-    let here = manifests.iter().find(|candidate| candidate.resource_meta == *meta);
-    here.or_else(|| manifests.iter().find(anywhere))
+    let anywhere = |candidate: &&ManifestCondition| same(candidate, meta.ordinal);
+    let here = |candidate: &&ManifestCondition| same(candidate, candidate.resource_meta.ordinal);
+    manifests.iter().find(here).or_else(|| manifests.iter().find(anywhere))
+}
+
+/// Which incarnation is ours, so that the hub knows what it would leave behind on a cluster that
+/// does not come back. What cannot be seen now is as it was.
+fn uid(seen: &Observed, wanted: &Wanted, before: Option<&ManifestCondition>) -> String {
+    let Ledger::Present(book) = &seen.ledger else { return String::new() };
+    let Some(id) = wanted.place.id().filter(|id| book.origin(id).is_some()) else {
+        return String::new();
+    };
+    match seen.live.get(id) {
+        Some(Seen::Present(present)) => present.uid.clone(),
+        Some(Seen::Absent) => String::new(),
+        Some(Seen::NotYet | Seen::Unknown(_)) | None => {
+            before.map(|before| before.resource_meta.uid.clone()).unwrap_or_default()
+        }
+    }
 }
 
 fn meta(ordinal: usize, wanted: &Wanted) -> ManifestResourceMeta {
@@ -289,7 +312,8 @@ fn meta(ordinal: usize, wanted: &Wanted) -> ManifestResourceMeta {
         Place::At(target) => {
             let Id { group, resource, namespace, name } = target.id.clone();
             let version = target.version.clone();
-            ManifestResourceMeta { ordinal, group, version, kind, resource, name, namespace }
+            let uid = String::new();
+            ManifestResourceMeta { ordinal, group, version, kind, resource, name, namespace, uid }
         }
         Place::Nowhere { namespace, name, .. } | Place::Unknown { namespace, name, .. } => {
             ManifestResourceMeta {
@@ -300,6 +324,7 @@ fn meta(ordinal: usize, wanted: &Wanted) -> ManifestResourceMeta {
                 resource: String::new(),
                 name: name.clone(),
                 namespace: namespace.clone(),
+                uid: String::new(),
             }
         }
         Place::Malformed(_) => ManifestResourceMeta { ordinal, ..ManifestResourceMeta::default() },

@@ -6,13 +6,16 @@
 //! that before its rights, definitions and namespaces.
 
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use cleat_api::managedcluster::RemoveStrategy;
 use serde_json::json;
 
+use super::contents::{self, Contents};
 use super::kind_order::removal_rank;
-use super::observed::{Book, Observed, Seen};
+use super::observed::{Book, Observed, Present, Seen};
 use super::ownership::{Ownership, origin, ownership};
 use crate::id::{Id, Target};
 use crate::write::{Action, Propagation, Side, Write};
@@ -58,6 +61,8 @@ pub enum Unmarked {
     Recreated,
     /// It is the namespace or the definition of something that is kept.
     HoldsKept,
+    /// It is a namespace that holds what is not ours.
+    HoldsForeign,
 }
 
 /// What becomes of everything in `leaving`.
@@ -83,8 +88,51 @@ pub(crate) fn fates<'a>(
             };
         }
     }
+    if seen.leaving == Some(RemoveStrategy::Required) {
+        for (id, fate) in &mut fates {
+            spare_foreign(seen, book, id, fate);
+        }
+    }
     fates
 }
+
+/// A leaving cluster keeps a namespace that holds what others brought: deleting it would take that
+/// along.
+fn spare_foreign(seen: &Observed, book: &Book, id: &Id, fate: &mut Fate) {
+    let Fate::Delete { uid, resource_version } = fate else { return };
+    if !contents::is_namespace(id) {
+        return;
+    }
+    *fate = match seen.contents.get(id) {
+        Some(Contents::Ours) => return,
+        None => Fate::Unknown("what it holds was not looked at".into()),
+        Some(Contents::Unknown(why)) => Fate::Unknown(why.clone()),
+        Some(Contents::Waiting(what)) => Fate::Unknown(format!("it still holds {what}")),
+        Some(Contents::Foreign(_)) => match seen.live.get(id) {
+            Some(Seen::Present(present)) if present.is_held_by(book) => Fate::Unmark {
+                why: Unmarked::HoldsForeign,
+                uid: uid.clone(),
+                resource_version: resource_version.clone(),
+            },
+            _ => Fate::Settled(Settled::NotOurs),
+        },
+    };
+}
+
+/// Whether an object is to go or to stay, as far as anybody said.
+///
+/// A work that is gone from the hub has said all it had to say when it was last applied.
+pub(crate) fn wish(seen: &Observed, book: &Book, id: &Id, present: &Present) -> Ownership {
+    match seen.hub.work() {
+        _ if seen.leaving == Some(RemoveStrategy::Needless) => Ownership::Kept(NEEDLESS),
+        Some(work) => ownership(work, id, origin(book, id, present)),
+        None if book.is_kept(id) => Ownership::Kept("deleteOption"),
+        None => Ownership::Owned,
+    }
+}
+
+/// What keeps everything on a cluster that leaves.
+pub(crate) const NEEDLESS: &str = "removeStrategy Needless";
 
 /// Whether deleting a namespace or a definition would take along what the work says to keep.
 fn holds_kept(seen: &Observed, book: &Book, holder: &Id) -> bool {
@@ -99,12 +147,9 @@ fn holds_kept(seen: &Observed, book: &Book, holder: &Id) -> bool {
     let ids = book.ids();
     let mut inside = ids.into_iter().filter(|id| inside(id));
     inside.any(|id| match seen.live.get(id) {
-        Some(Seen::Present(present)) => match seen.hub.work() {
-            Some(work) => {
-                matches!(ownership(work, id, origin(book, id, present)), Ownership::Kept(_))
-            }
-            None => book.is_kept(id),
-        },
+        Some(Seen::Present(present)) => {
+            matches!(wish(seen, book, id, present), Ownership::Kept(_))
+        }
         _ => false,
     })
 }
@@ -118,12 +163,7 @@ fn fate(seen: &Observed, book: &Book, id: &Id) -> Fate {
         None => return Fate::Unknown("it was not looked at".into()),
     };
     let recorded = book.recorded_uid(id).is_some_and(|uid| uid == present.uid);
-    // A work that is gone from the hub has said all it had to say when it was last applied.
-    let wish = match seen.hub.work() {
-        Some(work) => ownership(work, id, origin(book, id, present)),
-        None if book.is_kept(id) => Ownership::Kept("deleteOption"),
-        None => Ownership::Owned,
-    };
+    let wish = wish(seen, book, id, present);
     // Without our mark it was given up: by us, because the work said so, or by somebody who took the
     // mark off. In the first case the work may have changed its mind since.
     let given_up = !(book.is_kept(id) && recorded && wish == Ownership::Owned);

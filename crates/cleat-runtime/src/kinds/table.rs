@@ -63,6 +63,33 @@ impl Table {
         self.nothing(group)
     }
 
+    /// Everything that lives in namespaces, each once, in the version the server prefers; or a group
+    /// of which that is not known.
+    pub(super) fn namespaced(&self) -> Result<Vec<Mapped>, String> {
+        if let Some(group) = self.stale.first() {
+            return Err(group.clone());
+        }
+        let mut found: BTreeMap<(String, String), Mapped> = BTreeMap::new();
+        for (group, versions) in &self.versions {
+            for version in versions {
+                let first = (group.clone(), version.clone(), String::new());
+                let of_version = self
+                    .kinds
+                    .range(first..)
+                    .take_while(|((g, v, _), _)| g == group && v == version);
+                for (_, served) in of_version.filter(|(_, served)| served.namespaced) {
+                    found.entry((group.clone(), served.name.clone())).or_insert_with(|| Mapped {
+                        group: group.clone(),
+                        version: version.clone(),
+                        resource: served.name.clone(),
+                        namespaced: true,
+                    });
+                }
+            }
+        }
+        Ok(found.into_values().collect())
+    }
+
     fn nothing(&self, group: &str) -> Found {
         if self.stale.contains(group) { Found::Stale(group.to_owned()) } else { Found::Nothing }
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use anyhow::{Context as _, Result};
+use cleat_agent::leave::Presence;
 use cleat_agent::registration::{
     Credentials, Enrolment, Error, HubAddress, Keep, Line, Live, News, Rotation, enrol, live,
 };
@@ -80,10 +81,16 @@ impl Fleet {
         let token = issued.status.and_then(|status| status.token).context("a token was issued")?;
         let (server, authority) = world.hub.address().await?;
         let address = HubAddress { server, authority: Some(authority) };
-        let mut config = clusters::Config::new(hub.clone());
-        config.selector = Some(format!("{LABEL}={mark}"));
-        clusters::start(config, &tasks);
-        Ok(Self { world, hub, tasks, address, token, mark, ahead: Arc::default() })
+        let fleet = Self { world, hub, tasks, address, token, mark, ahead: Arc::default() };
+        clusters::start(fleet.config(), &fleet.tasks);
+        Ok(fleet)
+    }
+
+    /// What the hub's part for the clusters of this test is told.
+    pub(crate) fn config(&self) -> clusters::Config {
+        let mut config = clusters::Config::new(self.hub.clone());
+        config.selector = Some(format!("{LABEL}={}", self.mark));
+        config
     }
 
     pub(crate) fn clusters(&self) -> Api<ManagedCluster> {
@@ -181,6 +188,7 @@ impl Fleet {
                     credentials,
                     lifetime_seconds: Some(600),
                 }),
+                presence: Presence::default(),
             },
             &tasks,
         );

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
+use cleat_agent::leave::Presence;
 use cleat_agent::registration::{
     self, Credentials, Enrolment, FIELD_MANAGER, HubAddress, Keep, Line, Live, NAMESPACE, Rotation,
     cluster_id, enrol, live,
@@ -170,13 +171,14 @@ impl Joined {
         &self.credentials.hub.server
     }
 
-    /// Starts everything an agent does. `works` says how works are looked after.
+    /// Starts everything an agent does. `works` says how works are looked after; what it returns
+    /// tells when the cluster has left.
     pub(super) fn start(
         self,
         cluster_client: Client,
         works: impl Fn(work::Config) -> work::Config,
         tasks: &Tasks,
-    ) {
+    ) -> Presence {
         let Self { credentials, cluster_id, keep, line } = self;
         let member = Member {
             name: credentials.cluster.clone(),
@@ -184,6 +186,8 @@ impl Joined {
             hub_client: line.client(),
             cluster_client: cluster_client.clone(),
             hub_address: credentials.hub.server.clone(),
+            presence: Presence::default(),
+            keep: Some(keep.clone()),
         };
         let rotation = Rotation { line, keep, credentials, lifetime_seconds: None };
         live(
@@ -195,10 +199,12 @@ impl Joined {
                 clock: Clock::system(),
                 dice: Arc::new(dice),
                 rotation: Some(rotation),
+                presence: member.presence.clone(),
             },
             tasks,
         );
         start_stories(&member, works, tasks);
+        member.presence
     }
 }
 

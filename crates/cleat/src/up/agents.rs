@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow};
+use cleat_agent::leave::Presence;
 use cleat_agent::registration::{Live, cluster_id, live};
 use cleat_agent::{Member, start_stories};
 use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, ManagedCluster, condition};
@@ -57,12 +58,20 @@ pub(super) async fn start(
                 hub_client: Client::new(rights, "default"),
                 cluster_client,
                 hub_address: HUB_ADDRESS.to_owned(),
+                presence: Presence::default(),
+                keep: None,
             };
-            let (all, mut stop) = (tasks.clone(), tasks.stop());
+            let mut stop = tasks.stop();
             tasks.spawn("agent", async move {
-                if stop.or(accepted(hub_client, &member.name)).await.is_some() {
-                    serve(&member, &all);
+                if stop.or(accepted(hub_client, &member.name)).await.is_none() {
+                    return;
                 }
+                let own = Tasks::new();
+                serve(&member, &own);
+                if stop.or(member.presence.until_left()).await.is_some() {
+                    eprintln!("{} has left", member.name);
+                }
+                own.shutdown().await;
             });
             Ok::<_, anyhow::Error>(())
         }
@@ -81,6 +90,7 @@ fn serve(member: &Member, tasks: &Tasks) {
             clock: Clock::system(),
             dice: Arc::new(dice),
             rotation: None,
+            presence: member.presence.clone(),
         },
         tasks,
     );

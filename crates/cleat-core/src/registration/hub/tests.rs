@@ -10,7 +10,6 @@ const NAME: &str = "c1";
 struct Hub {
     cluster: Value,
     parts: BTreeMap<Part, Value>,
-    works: Option<usize>,
     namesakes: Vec<Namesake>,
     heartbeat: Heartbeat,
     now: i64,
@@ -40,7 +39,6 @@ impl Hub {
         Self {
             cluster,
             parts: BTreeMap::new(),
-            works: Some(0),
             namesakes: Vec::new(),
             heartbeat: Heartbeat::default(),
             now: 1000,
@@ -53,7 +51,6 @@ impl Hub {
         Observed {
             cluster: serde_json::from_value(self.cluster.clone()).unwrap(),
             parts: Part::ALL.into_iter().map(|part| (part, seen(part))).collect(),
-            works: self.works,
             namesakes: self.namesakes.clone(),
             hub_id: Some("hub".to_string()),
             heartbeat: self.heartbeat,
@@ -195,7 +192,6 @@ fn whoever_renews_a_lease_owns_it() {
 #[test]
 fn denial_takes_effect_even_with_works_present() {
     let mut hub = Hub::new(true);
-    hub.works = Some(3);
     hub.settle();
     hub.cluster["spec"]["hubAcceptsClient"] = json!(false);
     hub.settle();
@@ -212,21 +208,15 @@ fn denial_takes_effect_even_with_works_present() {
 }
 
 #[test]
-fn a_leaving_cluster_keeps_its_rights_while_works_are_left() {
+fn what_a_leaving_cluster_has_is_not_touched_here() {
     let mut hub = Hub::new(true);
     hub.settle();
     hub.cluster["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
-    for works in [None, Some(2)] {
-        hub.works = works;
-        hub.settle();
-        assert_eq!(hub.parts.len(), Part::ALL.len());
-        assert!(!hub.gone);
-    }
-    assert_eq!(hub.condition(kind::DELETING), said("False", reason::RESOURCE_REMAINING));
-    hub.works = Some(0);
+    hub.parts.remove(&Part::Role);
+    let before = hub.cluster.clone();
     hub.settle();
-    assert!(hub.gone);
-    assert_eq!(hub.parts.keys().copied().collect::<Vec<_>>(), [Part::Namespace, Part::Lease]);
+    assert!(!hub.parts.contains_key(&Part::Role));
+    assert_eq!(hub.cluster, before);
 }
 
 #[test]

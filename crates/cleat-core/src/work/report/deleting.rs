@@ -34,7 +34,13 @@ pub(super) fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus>
     let others = old.iter().filter(|condition| condition.type_ != kinds::DELETING);
     let mut conditions: Vec<Condition> = others.cloned().chain(conditions.set(found)).collect();
     conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
-    Some(ManifestWorkStatus { conditions, ..work.status.clone() })
+    let removal = match &seen.ledger {
+        Ledger::Present(book) if seen.leaving.is_some() => {
+            Some(super::removal::removal(seen, work, book))
+        }
+        _ => work.status.removal.clone(),
+    };
+    Some(ManifestWorkStatus { conditions, removal, ..work.status.clone() })
 }
 
 const BEGUN: &str = "ManifestWork is being deleted";
@@ -79,7 +85,7 @@ fn message(seen: &Observed, fates: &BTreeMap<&Id, Fate>) -> String {
     message
 }
 
-fn waits_for(seen: &Observed, id: &Id, fate: &Fate) -> String {
+pub(super) fn waits_for(seen: &Observed, id: &Id, fate: &Fate) -> String {
     let trouble = seen.troubles.get(id).filter(|trouble| trouble.kind != TroubleKind::Stale);
     match (fate, trouble) {
         (Fate::Terminating(finalizers), _) if finalizers.is_empty() => "terminating".into(),
@@ -95,6 +101,9 @@ fn waits_for(seen: &Observed, id: &Id, fate: &Fate) -> String {
         }
         (Fate::Unmark { why: Unmarked::HoldsKept, .. }, None) => {
             "kept because it holds kept objects; mark to be taken off".into()
+        }
+        (Fate::Unmark { why: Unmarked::HoldsForeign, .. }, None) => {
+            "kept because it holds what is not ours; mark to be taken off".into()
         }
         (Fate::Unmark { .. }, None) => "kept; mark to be taken off".into(),
         (Fate::Delete { .. } | Fate::Settled(_), None) => "to be deleted".into(),

@@ -228,6 +228,8 @@ impl World {
                 .filter_map(|((_, id), repairs)| Some((id.clone(), repairs.not_before()?)))
                 .collect(),
             troubles: self.troubles.get(name).cloned().unwrap_or_default(),
+            leaving: None,
+            contents: BTreeMap::new(),
         }
     }
 

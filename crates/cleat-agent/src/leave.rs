@@ -1,0 +1,207 @@
+//! Leaving the hub: hears of it, lets the other stories know, looks whether anything is still held,
+//! and takes the agent's own parts away when the hub has let go.
+//!
+//! A hub that cannot be reached changes nothing. A hub that answers and does not know this cluster
+//! stops everything, and somebody is told: only a hub that says to leave lets anything go.
+
+mod alarm;
+mod parts;
+mod presence;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cleat_api::appliedmanifestwork::AppliedManifestWork;
+use cleat_api::managedcluster::{ManagedCluster, condition};
+use cleat_api::manifestwork::ManifestWork;
+use cleat_core::condition::holds;
+use cleat_core::leave::agent::{self, Held, Standing};
+use cleat_core::registration::hub;
+use cleat_core::work::WORK_FINALIZER;
+use cleat_core::write::{Outcome, Side};
+use cleat_runtime::execute::{self, Executor, Read};
+use cleat_runtime::kinds::Kinds;
+use cleat_runtime::tasks::{Stop, Tasks};
+use jiff::Timestamp;
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt as _};
+
+pub use self::presence::Presence;
+use crate::registration::{FIELD_MANAGER, Keep};
+
+/// How often a leaving cluster looks whether it still holds something.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How long a hub may deny to know the cluster before somebody is told: rights take a moment.
+const ALARM: Duration = Duration::from_secs(30);
+
+/// What another story may still hold on the cluster. A cluster has left when no story does.
+pub trait Remains: Send + Sync {
+    /// What is held, in words such as `2 policies`; nothing if nothing is. An error says why that
+    /// cannot be told, and then it counts as held.
+    fn remains(&self) -> Pin<Box<dyn Future<Output = Result<Option<String>, String>> + Send + '_>>;
+}
+
+/// A cluster that may leave.
+pub struct Leave {
+    pub name: String,
+    pub hub_client: Client,
+    pub cluster_client: Client,
+    /// SHA-256 of the hub's address; ledgers for it are ours.
+    pub hub_hash: String,
+    pub presence: Presence,
+    /// Where the credentials are kept, if the agent is to remove itself.
+    pub keep: Option<Keep>,
+    /// What else may be held.
+    pub remains: Vec<Arc<dyn Remains>>,
+}
+
+struct Context {
+    leave: Leave,
+    executor: Executor,
+    kinds: Kinds,
+}
+
+/// Starts the story; it ends with the tasks, or when the cluster has left.
+pub fn start(leave: Leave, tasks: &Tasks) {
+    let executor = Executor::new(execute::Config {
+        hub: Some(leave.hub_client.clone()),
+        cluster: Some(leave.cluster_client.clone()),
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        user_agent: Some(FIELD_MANAGER.to_owned()),
+        ..Default::default()
+    });
+    let kinds = Kinds::new(leave.cluster_client.clone());
+    let context = Context { leave, executor, kinds };
+    let stop = tasks.stop();
+    tasks.spawn("leave", async move { context.run(stop).await });
+}
+
+impl Context {
+    async fn run(&self, mut stop: Stop) {
+        let mut changes = self.leave.presence.subscribe();
+        loop {
+            let standing = changes.borrow_and_update().clone();
+            let ended = match standing {
+                Standing::Unknown | Standing::Member => stop.or(changes.changed()).await.is_none(),
+                Standing::Leaving(_) => {
+                    self.look().await;
+                    // What ends on the cluster is the works' story's to see; this one asks.
+                    stop.or(tokio::time::timeout(LOOK, changes.changed())).await.is_none()
+                }
+                Standing::Unrecognized(why) => {
+                    if self.has_left().await {
+                        return self.end().await;
+                    }
+                    let Some(waited) =
+                        stop.or(tokio::time::timeout(ALARM, changes.changed())).await
+                    else {
+                        return;
+                    };
+                    if waited.is_err() {
+                        alarm::raise(&self.executor, &self.leave, &why).await;
+                        if stop.or(changes.changed()).await.is_none() {
+                            return;
+                        }
+                    }
+                    false
+                }
+            };
+            if ended {
+                return;
+            }
+        }
+    }
+
+    /// Looks at everything that could be held, and tells the hub.
+    async fn look(&self) {
+        let cluster = match self.executor.read(Side::Hub, &hub::target(&self.leave.name)).await {
+            Read::Present(object) => serde_json::from_value::<ManagedCluster>(object).ok(),
+            _ => None,
+        };
+        let Some(cluster) = cluster else { return };
+        let held = match self.held().await {
+            Ok(what) => Held { what, unknown: None },
+            Err(why) => Held { what: None, unknown: Some(why) },
+        };
+        let said = |cluster: &ManagedCluster| {
+            let status = cluster.status.clone().unwrap_or_default();
+            holds(&status.conditions, condition::RELEASED)
+        };
+        let released = match agent::report(&cluster, &held, Timestamp::now()) {
+            None => said(&cluster),
+            Some(action) => {
+                let done = self.executor.execute(vec![vec![action]]).await;
+                match done.into_iter().flatten().next() {
+                    Some(Outcome::Done(object)) => {
+                        serde_json::from_value(object).is_ok_and(|cluster| said(&cluster))
+                    }
+                    _ => false,
+                }
+            }
+        };
+        self.mark(released).await;
+    }
+
+    /// Everything that is still held, in words.
+    async fn held(&self) -> Result<Option<String>, String> {
+        let mut what = Vec::new();
+        let ledgers: Api<AppliedManifestWork> = Api::all(self.leave.cluster_client.clone());
+        let all = ledgers.list(&ListParams::default()).await;
+        let all = all.map_err(|error| format!("the ledgers cannot be listed: {error}"))?;
+        let ours = all.items.iter().filter(|one| one.spec.hub_hash == self.leave.hub_hash).count();
+        if ours > 0 {
+            what.push(format!("{ours} ledgers of works"));
+        }
+        // A work that is ours to end may be about to get a ledger.
+        let works: Api<ManifestWork> =
+            Api::namespaced(self.leave.hub_client.clone(), &self.leave.name);
+        let all = works.list_metadata(&ListParams::default()).await;
+        let all = all.map_err(|error| format!("the works cannot be listed: {error}"))?;
+        let with_us =
+            all.items.iter().filter(|one| one.finalizers().iter().any(|f| f == WORK_FINALIZER));
+        match with_us.count() {
+            0 => {}
+            count => what.push(format!("{count} works")),
+        }
+        for other in &self.leave.remains {
+            what.extend(other.remains().await?);
+        }
+        Ok((!what.is_empty()).then(|| what.join(", ")))
+    }
+
+    /// Writes down that the hub was told, so that a restart knows the end from a hub that forgot.
+    async fn mark(&self, released: bool) {
+        let was = self.leave.presence.is_released();
+        if was == released {
+            return;
+        }
+        if let Some(keep) = &self.leave.keep
+            && let Err(error) = keep.set_left(&self.executor, released).await
+        {
+            tracing::warn!(cluster = self.leave.name, %error, "the leave cannot be written down");
+            return;
+        }
+        self.leave.presence.set_released(released);
+    }
+
+    async fn has_left(&self) -> bool {
+        if self.leave.presence.is_released() {
+            return true;
+        }
+        match &self.leave.keep {
+            Some(keep) => keep.is_left(&self.executor).await.unwrap_or(false),
+            None => false,
+        }
+    }
+
+    async fn end(&self) {
+        if let Some(keep) = &self.leave.keep {
+            parts::take_away(&self.executor, &self.leave.cluster_client, &self.kinds, keep).await;
+        }
+        tracing::info!(cluster = self.leave.name, "the cluster has left its hub");
+        self.leave.presence.leave();
+    }
+}

@@ -1,0 +1,81 @@
+//! Taking the agent's own parts off its cluster, when it has left: `cleat_core::leave::parts` says
+//! what and in which order.
+
+use std::collections::BTreeMap;
+
+use cleat_core::leave::parts::{BOOTSTRAP, CREDENTIALS, NAME, Observed, OwnPart, plan};
+use cleat_core::registration::hub::Seen;
+use cleat_core::work::contents::{Contents, Found, judge};
+use cleat_core::write::{Outcome, Side};
+use cleat_runtime::contents::found;
+use cleat_runtime::execute::{Executor, Read};
+use cleat_runtime::kinds::Kinds;
+use kube::Client;
+
+use crate::registration::Keep;
+
+/// More than it takes.
+const ROUNDS: usize = 8;
+
+/// What cannot be taken away is said, and left: nothing of it can do anything any more.
+pub(super) async fn take_away(executor: &Executor, cluster: &Client, kinds: &Kinds, keep: &Keep) {
+    let namespace = match keep {
+        Keep::Secret { namespace } => namespace.clone(),
+        Keep::Directory(_) => {
+            if let Err(error) = keep.forget() {
+                tracing::warn!(%error, "the credentials cannot be removed");
+            }
+            return;
+        }
+    };
+    for _ in 0..ROUNDS {
+        let seen = observe(executor, cluster, kinds, &namespace).await;
+        let plan = plan(&seen);
+        if plan.is_empty() {
+            return;
+        }
+        let done = executor.execute(plan).await;
+        let refused =
+            done.iter().flatten().find(|one| !one.is_done() && **one != Outcome::NotFound);
+        if let Some(refused) = refused {
+            tracing::warn!(namespace, ?refused, "a part of the agent cannot be taken away");
+            return;
+        }
+    }
+}
+
+async fn observe(
+    executor: &Executor,
+    cluster: &Client,
+    kinds: &Kinds,
+    namespace: &str,
+) -> Observed {
+    let mut parts = BTreeMap::new();
+    for part in OwnPart::ALL {
+        let seen = match executor.read(Side::Cluster, &part.target(namespace)).await {
+            Read::Present(object) => Seen::Present(object),
+            Read::Absent => Seen::Absent,
+            Read::NoSuchKind | Read::Unknown { .. } => Seen::Unknown,
+        };
+        parts.insert(part, seen);
+    }
+    let contents = match found(cluster, kinds, namespace).await {
+        Ok(all) => {
+            let others: Vec<Found> = all.into_iter().filter(|one| !is_own(one)).collect();
+            judge(&others, "")
+        }
+        Err(why) => Contents::Unknown(why),
+    };
+    Observed { namespace: namespace.to_owned(), parts, contents }
+}
+
+/// Whether something in the agent's namespace is the agent's, even while it is going.
+fn is_own(found: &Found) -> bool {
+    let name = found.id.name.as_str();
+    match found.id.resource.as_str() {
+        "secrets" => [CREDENTIALS, BOOTSTRAP].contains(&name),
+        "serviceaccounts" | "deployments" => name == NAME,
+        "replicasets" | "pods" => name.starts_with(NAME),
+        _ => false,
+    }
+}

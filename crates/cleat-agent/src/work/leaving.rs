@@ -1,0 +1,133 @@
+//! What a pass has to know besides when the cluster may be leaving its hub: whether it is, what the
+//! namespaces hold that are about to go, and whether what seems gone is.
+
+use std::collections::BTreeMap;
+
+use cleat_api::managedcluster::RemoveStrategy;
+use cleat_core::id::Id;
+use cleat_core::leave::agent::{Standing, standing};
+use cleat_core::registration::hub::target;
+use cleat_core::work::contents::Contents;
+use cleat_core::work::observed::{Book, Hub, Ledger, Observed};
+use cleat_core::write::Side;
+use cleat_runtime::contents::contents;
+use cleat_runtime::execute::Read;
+use cleat_runtime::mirror::{Look, Meta};
+
+use super::{Context, Key};
+
+impl Context {
+    /// Whether the cluster is leaving, and what may be believed of the work accordingly.
+    pub(super) async fn leaving(
+        &self,
+        key: &Key,
+        hub: Hub,
+        ledger: &Ledger,
+    ) -> (Hub, Option<RemoveStrategy>) {
+        let Some(presence) = &self.config.presence else { return (hub, None) };
+        let ours = matches!(key, Key::Work(_));
+        match presence.standing() {
+            Standing::Leaving(strategy) => (hub, ours.then_some(strategy)),
+            Standing::Member if ours => self.asked(hub, ledger).await,
+            Standing::Member => (hub, None),
+            Standing::Unknown => {
+                let why = "whether the cluster is leaving is not known yet";
+                (Hub::Unknown(why.to_owned()), None)
+            }
+            // Whoever asked for eviction wants what a hub does not have any more to go.
+            Standing::Unrecognized(_)
+                if self.agent.eviction_grace.is_some() && matches!(hub, Hub::Absent) =>
+            {
+                (hub, None)
+            }
+            Standing::Unrecognized(why) => {
+                let why = format!("the hub answers but does not know this cluster: {why}");
+                (Hub::Unknown(why), None)
+            }
+        }
+    }
+
+    /// A work that is to go is about to lose its objects, unless the cluster is leaving and they are
+    /// to stay; one watch may be ahead of the other, so the hub is asked.
+    async fn asked(&self, hub: Hub, ledger: &Ledger) -> (Hub, Option<RemoveStrategy>) {
+        let begins = match (&hub, ledger) {
+            (Hub::Work(work), Ledger::Present(book)) => work.deleting && !book.deleting,
+            _ => false,
+        };
+        if !begins {
+            return (hub, None);
+        }
+        let cluster = match self.executor.read(Side::Hub, &target(&self.config.cluster)).await {
+            Read::Present(object) => serde_json::from_value(object).ok(),
+            _ => None,
+        };
+        match cluster.map(|cluster| standing(&cluster)) {
+            Some(Standing::Leaving(strategy)) => (hub, Some(strategy)),
+            Some(_) => (hub, None),
+            None => {
+                let why = "whether the cluster is leaving cannot be seen";
+                (Hub::Unknown(why.to_owned()), None)
+            }
+        }
+    }
+
+    /// What the namespaces hold that would go next.
+    pub(super) async fn contents(
+        &self,
+        seen: &Observed,
+        looks: &BTreeMap<Id, Look>,
+    ) -> BTreeMap<Id, Contents> {
+        let mut found = BTreeMap::new();
+        let Ledger::Present(book) = &seen.ledger else { return found };
+        if seen.leaving != Some(RemoveStrategy::Required) || !book.deleting {
+            return found;
+        }
+        let namespace = |id: &&Id| id.group.is_empty() && id.resource == "namespaces";
+        let others_left = book
+            .ids()
+            .into_iter()
+            .filter(|id| !namespace(id))
+            .any(|id| !is_let_go(looks.get(id), book));
+        if others_left {
+            return found;
+        }
+        for id in book.ids().into_iter().filter(namespace) {
+            if let Some(Look::Present(_)) = looks.get(id) {
+                let (client, hash) = (&self.config.cluster_client, &self.agent.hub_hash);
+                found.insert(id.clone(), contents(client, &self.kinds, &id.name, hash).await);
+            }
+        }
+        found
+    }
+
+    /// Everything that seems gone, when nothing else is left to do: a cluster leaves only after the
+    /// server itself has said so. What went with its definition cannot be asked for.
+    pub(super) fn last_reads(&self, seen: &Observed, looks: &BTreeMap<Id, Look>) -> Vec<Id> {
+        let Ledger::Present(book) = &seen.ledger else { return Vec::new() };
+        if seen.leaving != Some(RemoveStrategy::Required) || !book.deleting {
+            return Vec::new();
+        }
+        let ids = book.ids();
+        if !ids.iter().all(|id| is_let_go(looks.get(id), book)) {
+            return Vec::new();
+        }
+        let absent = |id: &&Id| {
+            let seems_gone = matches!(looks.get(id), Some(Look::Absent));
+            seems_gone && self.mirror.look(id) != Look::NoSuchKind
+        };
+        ids.into_iter().filter(absent).cloned().collect()
+    }
+}
+
+/// Whether nothing of ours is to be seen there.
+fn is_let_go(look: Option<&Look>, book: &Book) -> bool {
+    match look {
+        Some(Look::Absent) => true,
+        Some(Look::Present(meta)) => !is_marked(meta, book),
+        Some(Look::NoSuchKind | Look::Unknown(_)) | None => false,
+    }
+}
+
+fn is_marked(meta: &Meta, book: &Book) -> bool {
+    meta.owner_references.iter().any(|owner| *owner.uid == *book.uid)
+}

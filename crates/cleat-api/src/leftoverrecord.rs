@@ -1,0 +1,148 @@
+//! LeftoverRecord: what a cluster kept, or is believed to have kept, when it left the fleet.
+//!
+//! It outlives the cluster's object on the hub, so that nothing is forgotten but in writing. What to
+//! do about it is decided elsewhere.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube_derive::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::schema;
+
+/// The most objects in one record; what is more goes into the next part.
+pub const MOST_OBJECTS: usize = 1000;
+
+/// Types of conditions.
+pub mod condition {
+    /// Whether everything in the record was seen gone, or nobody's.
+    pub const CLEANED: &str = "Cleaned";
+}
+
+/// The name of a part of the record of one leave: of the cluster, and of the incarnation of its
+/// object on the hub, because a cluster may leave more than once.
+pub fn name(cluster: &str, cluster_uid: &str, part: usize) -> String {
+    let short: String = cluster_uid.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
+    format!("{cluster}.{}.{part}", short.to_ascii_lowercase())
+}
+
+/// Which cluster left, why something is left there, and what.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "cleat.dev",
+    version = "v1alpha1",
+    kind = "LeftoverRecord",
+    plural = "leftoverrecords",
+    shortname = "leftovers",
+    status = "LeftoverRecordStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "What a cluster kept, or is believed to have kept, when it left the fleet.",
+    printcolumn = r#"{"name": "Cluster", "type": "string", "jsonPath": ".spec.cluster"}"#,
+    printcolumn = r#"{"name": "Reason", "type": "string", "jsonPath": ".spec.reason"}"#,
+    printcolumn = r#"{"name": "Objects", "type": "integer", "jsonPath": ".spec.count"}"#,
+    printcolumn = r#"{"name": "Cleaned", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Cleaned\")].status"}"#,
+    printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
+    crates(kube_core = "::kube_core")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct LeftoverRecordSpec {
+    /// The cluster's name.
+    pub cluster: String,
+    /// By what the cluster is known under any name: the UID of its kube-system namespace.
+    #[serde(default, rename = "clusterID", skip_serializing_if = "String::is_empty")]
+    pub cluster_id: String,
+    /// The UID of the ManagedCluster that left.
+    #[serde(rename = "clusterUID")]
+    pub cluster_uid: String,
+    /// Why something is left.
+    pub reason: Reason,
+    /// Which part of the record this is, from 0; there is a next one when it is full.
+    #[serde(default)]
+    pub part: i64,
+    /// How many objects are in this part.
+    #[serde(default)]
+    pub count: i64,
+    /// The objects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub objects: Vec<LeftObject>,
+}
+
+/// Why something is left on a cluster.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum Reason {
+    /// The strategy is to remove nothing; our marks were taken off.
+    #[default]
+    Needless,
+    /// Works or policies declared that it stays; everything else was seen gone.
+    Kept,
+    /// Nothing was to be removed, and the cluster could not be reached: our marks are still on it.
+    Unreachable,
+    /// A person declared that the cluster exists no more.
+    ClusterDestroyed,
+}
+
+impl Reason {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Needless => "Needless",
+            Self::Kept => "Kept",
+            Self::Unreachable => "Unreachable",
+            Self::ClusterDestroyed => "ClusterDestroyed",
+        }
+    }
+}
+
+/// An object on a cluster that has left, or is about to.
+#[derive(
+    Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub struct LeftObject {
+    /// The API group; empty for the core group.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// The version in which it was last seen.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// The resource, such as deployments.
+    pub resource: String,
+    /// The namespace; empty for objects without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    /// Which incarnation of it; empty if nobody knows, and then nobody removes it by this record.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// The work or policy that brought it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// Why it stays.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+}
+
+/// What was done about it since.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LeftoverRecordStatus {
+    /// What holds of the record.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::conditions_by_type")]
+    pub conditions: Vec<Condition>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_named_after_the_cluster_and_its_incarnation() {
+        assert_eq!(name("c1", "1B2c-3d4e5f60-7", 0), "c1.1b2c3d4e.0");
+        assert_ne!(name("c1", "aaaaaaaa", 0), name("c1", "bbbbbbbb", 0));
+    }
+}

@@ -1,0 +1,134 @@
+//! `cleat leftovers`: what clusters kept when they left, and finishing the job.
+
+mod clean;
+
+use std::io::Write as _;
+
+use anyhow::{Context as _, Result};
+use cleat_api::leftoverrecord::{LeftoverRecord, condition};
+use cleat_core::condition::find;
+use cleat_core::leave::clean::id;
+use jiff::Timestamp;
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt as _};
+
+use crate::Refused;
+use crate::connection::{ClusterArgs, HubArgs, Which, block_on};
+use crate::table::{age, table};
+
+/// Shows what clusters kept, or are believed to have kept, when they left, and removes it later.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    #[command(flatten)]
+    hub: HubArgs,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// All records
+    List,
+    /// What a cluster kept
+    Show {
+        /// The cluster, or one of its records
+        name: String,
+    },
+    /// Remove from a cluster that is back what its record lists, and nothing but that
+    Clean {
+        /// The cluster, or one of its records
+        name: String,
+        /// Also what was declared to be kept
+        #[arg(long)]
+        include_kept: bool,
+        #[command(flatten)]
+        cluster: ClusterArgs,
+    },
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    block_on(async {
+        let hub_client = Which::from(&args.hub).client().await?;
+        match &args.verb {
+            None | Some(Verb::List) => list(&hub_client).await,
+            Some(Verb::Show { name }) => show(&hub_client, name).await,
+            Some(Verb::Clean { name, include_kept, cluster }) => {
+                let records = named(&hub_client, name).await?;
+                let cluster_client = Which::from(cluster).client().await?;
+                clean::clean(&hub_client, &cluster_client, &records, *include_kept)
+                    .await
+                    .with_context(|| format!("clean what {name} kept"))
+            }
+        }
+    })
+}
+
+async fn all(hub_client: &Client) -> Result<Vec<LeftoverRecord>> {
+    let records: Api<LeftoverRecord> = Api::all(hub_client.clone());
+    match records.list(&ListParams::default()).await {
+        Ok(list) => Ok(list.items),
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            anyhow::bail!("this hub does not serve LeftoverRecords. Run `cleat init` on it first")
+        }
+        Err(error) => Err(error).context("list the leftover records"),
+    }
+}
+
+/// The records of a cluster, or the one of that name.
+async fn named(hub_client: &Client, name: &str) -> Result<Vec<LeftoverRecord>> {
+    let mut found = all(hub_client).await?;
+    found.retain(|record| record.spec.cluster == name || record.name_any() == name);
+    found.sort_by_key(|record| (record.spec.cluster_uid.clone(), record.spec.part));
+    if found.is_empty() {
+        let hint = format!("there is no leftover record of {name}; `cleat leftovers` shows all");
+        return Err(Refused(hint).into());
+    }
+    Ok(found)
+}
+
+async fn list(hub_client: &Client) -> Result<()> {
+    let records = all(hub_client).await?;
+    if records.is_empty() {
+        eprintln!("no leftover records: nothing was ever left behind");
+        return Ok(());
+    }
+    print(&rows(&records, Timestamp::now()))
+}
+
+fn rows(records: &[LeftoverRecord], now: Timestamp) -> Vec<Vec<String>> {
+    let head = ["NAME", "CLUSTER", "REASON", "OBJECTS", "CLEANED", "AGE"];
+    let mut rows = vec![head.map(ToOwned::to_owned).to_vec()];
+    for record in records {
+        let status = record.status.clone().unwrap_or_default();
+        let cleaned = find(&status.conditions, condition::CLEANED);
+        rows.push(vec![
+            record.name_any(),
+            record.spec.cluster.clone(),
+            record.spec.reason.as_str().to_owned(),
+            record.spec.objects.len().to_string(),
+            cleaned.map_or_else(|| "-".to_owned(), |one| one.status.clone()),
+            age(record.metadata.creation_timestamp.as_ref().map(|time| time.0), now),
+        ]);
+    }
+    rows
+}
+
+async fn show(hub_client: &Client, name: &str) -> Result<()> {
+    let records = named(hub_client, name).await?;
+    let mut rows = vec![["OBJECT", "UID", "SOURCE", "WHY"].map(ToOwned::to_owned).to_vec()];
+    for object in records.iter().flat_map(|record| &record.spec.objects) {
+        let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+        rows.push(vec![
+            id(object).to_string(),
+            or_dash(&object.uid),
+            or_dash(&object.source),
+            or_dash(&object.why),
+        ]);
+    }
+    print(&rows)
+}
+
+fn print(rows: &[Vec<String>]) -> Result<()> {
+    std::io::stdout().lock().write_all(table(rows).as_bytes())?;
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! `cleat unjoin`: lets a cluster leave, and shows how that goes.
+
+mod progress;
+
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use clap::ValueEnum;
+use cleat_api::leftoverrecord::LeftoverRecord;
+use cleat_api::managedcluster::{CLUSTER_DESTROYED, CLUSTER_NAME_LABEL, ManagedCluster, condition};
+use cleat_api::manifestwork::ManifestWork;
+use cleat_core::condition::{find, holds};
+use cleat_core::leave::carried::Carried;
+use cleat_core::registration::hub;
+use cleat_core::write::{Action, Outcome, Propagation, Side, Write};
+use cleat_runtime::execute::Executor;
+use kube::Client;
+use kube::api::{Api, ListParams};
+use serde_json::json;
+
+use self::progress::Progress;
+use crate::connection::{HubArgs, Which, block_on, executor, perform};
+use crate::{Halted, Refused};
+
+/// How often the hub is asked how far it got.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Lets a cluster leave the fleet. What was carried to it stays or is removed as its remove strategy
+/// says; the command shows how that goes and ends when the cluster is gone from the hub. If something
+/// cannot be removed it says what and why and ends with code 4; the hub goes on by itself once the
+/// cause is gone.
+#[derive(clap::Args)]
+pub struct Args {
+    /// The cluster
+    name: String,
+    /// Leave by this strategy instead of the one the cluster has: `Needless` leaves everything there,
+    /// `Required` removes it and waits until it is gone. May be changed while it leaves
+    #[arg(long, value_enum)]
+    remove_strategy: Option<Strategy>,
+    /// The cluster exists no more, or never comes back: let it go without asking it, and write down
+    /// what it is believed to hold (see `cleat leftovers`)
+    #[arg(long)]
+    cluster_destroyed: bool,
+    /// Do not ask for the name again
+    #[arg(long, short)]
+    yes: bool,
+    /// Only begin
+    #[arg(long)]
+    no_wait: bool,
+    /// Go on waiting when something cannot be removed
+    #[arg(long, conflicts_with = "no_wait")]
+    keep_waiting: bool,
+    #[command(flatten)]
+    hub: HubArgs,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Strategy {
+    #[value(name = "Needless", alias = "needless")]
+    Needless,
+    #[value(name = "Required", alias = "required")]
+    Required,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    block_on(async {
+        let hub_client = Which::from(&args.hub).client().await?;
+        unjoin(args, &hub_client).await.with_context(|| format!("unjoin {}", args.name))
+    })
+}
+
+async fn unjoin(args: &Args, hub_client: &Client) -> Result<()> {
+    let clusters: Api<ManagedCluster> = Api::all(hub_client.clone());
+    let cluster = clusters.get_opt(&args.name).await.context("look for the cluster")?;
+    let Some(cluster) = cluster else {
+        let hint = format!("there is no cluster {}; `cleat clusters` shows all", args.name);
+        return Err(Refused(hint).into());
+    };
+    if args.cluster_destroyed && !args.yes {
+        confirm(&args.name)?;
+    }
+    let executor = executor(Some(hub_client.clone()), None);
+    begin(args, &executor, &cluster).await?;
+    if args.no_wait {
+        println!("{} is leaving; `cleat unjoin {}` shows how that goes", args.name, args.name);
+        return Ok(());
+    }
+    follow(args, hub_client, &cluster).await?;
+    summary(hub_client, &cluster, &args.name).await
+}
+
+/// Whoever declares a cluster destroyed types its name.
+fn confirm(name: &str) -> Result<()> {
+    if !std::io::stdin().is_terminal() {
+        let hint = "nobody is there to type its name again; add --yes if you are sure";
+        return Err(Refused(hint.to_owned()).into());
+    }
+    eprint!(
+        "{name} will be forgotten without being asked; what it holds is only written down.\nType \
+         its name to go on: "
+    );
+    std::io::stderr().flush()?;
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).context("read the name")?;
+    if line.trim() != name {
+        return Err(Refused("that is not its name; nothing was done".to_owned()).into());
+    }
+    Ok(())
+}
+
+async fn begin(args: &Args, executor: &Executor, cluster: &ManagedCluster) -> Result<()> {
+    let mut patch = json!({ "metadata": { "uid": cluster.metadata.uid } });
+    let mut changed = false;
+    let strategy = args.remove_strategy.map(|strategy| match strategy {
+        Strategy::Needless => "Needless",
+        Strategy::Required => "Required",
+    });
+    if let (Some(strategy), Some(patch)) = (strategy, patch.as_object_mut()) {
+        changed |= strategy != cluster.spec.remove_strategy.as_str();
+        patch.insert("spec".to_owned(), json!({ "removeStrategy": strategy }));
+    }
+    if let (true, Some(metadata)) = (args.cluster_destroyed, patch.pointer_mut("/metadata")) {
+        changed = true;
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.insert("annotations".to_owned(), json!({ CLUSTER_DESTROYED: args.name }));
+        }
+    }
+    let action = |write| Action { side: Side::Hub, target: hub::target(&args.name), write };
+    if changed {
+        perform(executor, "change the cluster", action(Write::Merge(patch))).await?;
+    }
+    if cluster.metadata.deletion_timestamp.is_some() {
+        return Ok(());
+    }
+    let write = Write::Delete {
+        uid: cluster.metadata.uid.clone().unwrap_or_default(),
+        resource_version: None,
+        propagation: Propagation::Background,
+    };
+    let done = executor.execute(vec![vec![action(write)]]).await.into_iter().flatten().next();
+    match done {
+        Some(Outcome::Done(_) | Outcome::NotFound) => Ok(()),
+        Some(Outcome::Refused(refusal)) => {
+            Err(Refused(format!("the hub refuses: {}", refusal.message)).into())
+        }
+        Some(Outcome::Conflict(_)) => bail!("it was replaced by another one just now; look again"),
+        other => bail!("cannot delete the cluster: {other:?}"),
+    }
+}
+
+/// Shows how it goes until the cluster is gone, or something stands in the way.
+async fn follow(args: &Args, hub_client: &Client, cluster: &ManagedCluster) -> Result<()> {
+    let clusters: Api<ManagedCluster> = Api::all(hub_client.clone());
+    let works: Api<ManifestWork> = Api::namespaced(hub_client.clone(), &args.name);
+    let mut progress = Progress::new(&args.name, std::io::stderr().is_terminal());
+    let mut pause = tokio::time::interval(PAUSE);
+    loop {
+        pause.tick().await;
+        let now = clusters.get_opt(&args.name).await.context("ask for the cluster")?;
+        let Some(now) = now.filter(|now| now.metadata.uid == cluster.metadata.uid) else {
+            progress.end();
+            return Ok(());
+        };
+        let list = works.list(&ListParams::default()).await.context("ask for its works")?;
+        let carried: Vec<Carried> = list.items.iter().map(Carried::work).collect();
+        progress.show(&now, &carried);
+        let status = now.status.clone().unwrap_or_default();
+        let halted = holds(&status.conditions, condition::UNJOIN_FAILED);
+        if halted && !args.keep_waiting {
+            progress.end();
+            let said = find(&status.conditions, condition::UNJOIN_FAILED);
+            let said = said.map(|said| said.message.clone()).unwrap_or_default();
+            return Err(Halted(progress::list(&args.name, &said, &carried)).into());
+        }
+    }
+}
+
+/// What is left on the cluster, as far as it is written down.
+async fn summary(hub_client: &Client, cluster: &ManagedCluster, name: &str) -> Result<()> {
+    let records: Api<LeftoverRecord> = Api::all(hub_client.clone());
+    let params = ListParams::default().labels(&format!("{CLUSTER_NAME_LABEL}={name}"));
+    let mut found = records.list(&params).await.context("look for leftover records")?.items;
+    let uid = cluster.metadata.uid.clone().unwrap_or_default();
+    found.retain(|record| record.spec.cluster_uid == uid);
+    let left: usize = found.iter().map(|record| record.spec.objects.len()).sum();
+    match found.first().map(|record| record.spec.reason) {
+        Some(reason) if left > 0 => println!(
+            "{name} has left; {left} objects stay there ({}): `cleat leftovers show {name}`",
+            reason.as_str()
+        ),
+        _ => println!("{name} has left; nothing of the fleet stays there"),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_confirms_where_nobody_is() {
+        if !std::io::stdin().is_terminal() {
+            assert!(confirm("c1").unwrap_err().is::<Refused>());
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The agent's half of leaving: whether the hub says so, and what it is told in return.
+//!
+//! A hub that says to leave, a hub that cannot be reached and a hub that answers but does not know
+//! the cluster are three things, and only the first of them lets anything go.
+
+use alloc::format;
+use alloc::string::{String, ToString as _};
+
+use cleat_api::managedcluster::{ManagedCluster, RemoveStrategy, condition as kind};
+use jiff::Timestamp;
+use serde_json::json;
+
+use crate::condition::{self, Said, Status};
+use crate::registration::hub::target;
+use crate::write::{Action, Side, Write};
+
+/// How the cluster stands with its hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It was not looked at yet.
+    Unknown,
+    /// Part of the fleet; also while the hub cannot be reached, which changes nothing.
+    Member,
+    /// The hub says to leave, and how.
+    Leaving(RemoveStrategy),
+    /// The hub answers and does not know the cluster, or does not let it look: another hub, or an
+    /// older state of ours. Nothing is done until somebody decides.
+    Unrecognized(String),
+}
+
+/// What the cluster's own object on the hub says.
+pub fn standing(cluster: &ManagedCluster) -> Standing {
+    // Hubs that do not announce it leave it to the works alone.
+    let announced = cluster
+        .status
+        .as_ref()
+        .is_some_and(|status| condition::holds(&status.conditions, kind::UNJOINING));
+    match cluster.metadata.deletion_timestamp.is_some() && announced {
+        true => Standing::Leaving(cluster.spec.remove_strategy),
+        false => Standing::Member,
+    }
+}
+
+/// What a look at everything that could be held found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// What is still held, in words such as `2 ledgers of works`; nothing if nothing is.
+    pub what: Option<String>,
+    /// Why that could not be found out.
+    pub unknown: Option<String>,
+}
+
+/// What to tell the hub of a cluster that is leaving, if it does not know it.
+pub fn report(cluster: &ManagedCluster, held: &Held, now: Timestamp) -> Option<Action> {
+    let Standing::Leaving(strategy) = standing(cluster) else { return None };
+    let before = cluster.status.clone().unwrap_or_default().conditions;
+    let mut conditions = before.clone();
+    let done = match strategy {
+        RemoveStrategy::Needless => "released",
+        RemoveStrategy::Required => "removed",
+    };
+    let (status, message) = match held {
+        Held { unknown: Some(why), .. } => {
+            (Status::False, format!("Whether everything is {done} cannot be seen: {why}"))
+        }
+        Held { what: Some(what), .. } => {
+            (Status::False, format!("Not everything is {done}: {what}."))
+        }
+        Held { what: None, unknown: None } => {
+            (Status::True, format!("Everything is {done}, as a look at the cluster showed."))
+        }
+    };
+    let said = Said { kind: kind::RELEASED, status, reason: strategy.as_str(), message };
+    condition::say(&mut conditions, said, cluster.metadata.generation, now);
+    if conditions == before {
+        return None;
+    }
+    let patch = json!({
+        "metadata": {
+            "uid": cluster.metadata.uid, "resourceVersion": cluster.metadata.resource_version,
+        },
+        "status": { "conditions": conditions },
+    });
+    let name = cluster.metadata.name.as_deref().unwrap_or_default().to_string();
+    Some(Action { side: Side::Hub, target: target(&name), write: Write::MergeStatus(patch) })
+}

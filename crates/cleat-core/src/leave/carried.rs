@@ -1,0 +1,135 @@
+//! What the hub carried to a cluster: works, and whatever else has an object of its own in the
+//! cluster's namespace on the hub and ends when the agent has let go of it.
+
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use cleat_api::leftoverrecord::LeftObject;
+use cleat_api::manifestwork::{
+    BlockedObject, LEAVE_FINALIZER, ManifestWork, ManifestWorkStatus, ResourceCount, condition,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::condition::holds;
+use crate::id::{Id, Target};
+use crate::work::WORK_FINALIZER;
+
+/// Who looks after it on the cluster. A new kind of thing to carry is one more of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Work,
+    /// A policy as replicated to the cluster; its agent prunes as the policy says.
+    Policy,
+}
+
+impl Kind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Work => "work",
+            Self::Policy => "policy",
+        }
+    }
+
+    fn place(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Work => ("work.open-cluster-management.io", "manifestworks"),
+            Self::Policy => ("policy.open-cluster-management.io", "policies"),
+        }
+    }
+}
+
+/// One thing that was carried, as the hub has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Carried {
+    pub kind: Kind,
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+    pub resource_version: String,
+    pub finalizers: Vec<String>,
+    pub deleting: bool,
+    /// What is believed to be on the cluster because of it.
+    pub objects: Vec<LeftObject>,
+    /// What stays of it, once the agent has told.
+    pub left: Vec<LeftObject>,
+    pub remaining: Vec<ResourceCount>,
+    pub blocked: Vec<BlockedObject>,
+}
+
+impl Carried {
+    pub fn work(work: &ManifestWork) -> Self {
+        let mut carried = Self::bare(Kind::Work, &work.metadata);
+        let status = work.status.clone().unwrap_or_default();
+        carried.objects = believed(&status, &carried.name);
+        if let Some(removal) = status.removal {
+            carried.left = removal.left;
+            for object in &mut carried.left {
+                object.source.clone_from(&carried.name);
+            }
+            carried.remaining = removal.remaining;
+            carried.blocked = removal.blocked;
+        }
+        carried
+    }
+
+    /// Something of which only its own object is known.
+    pub fn bare(kind: Kind, metadata: &ObjectMeta) -> Self {
+        Self {
+            kind,
+            namespace: metadata.namespace.clone().unwrap_or_default(),
+            name: metadata.name.clone().unwrap_or_default(),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            resource_version: metadata.resource_version.clone().unwrap_or_default(),
+            finalizers: metadata.finalizers.clone().unwrap_or_default(),
+            deleting: metadata.deletion_timestamp.is_some(),
+            objects: Vec::new(),
+            left: Vec::new(),
+            remaining: Vec::new(),
+            blocked: Vec::new(),
+        }
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        let (group, resource) = self.kind.place();
+        let id = Id {
+            group: group.into(),
+            resource: resource.into(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+        };
+        Target { version: "v1".into(), id }
+    }
+
+    /// Whether the agent may still have something to do for it.
+    pub(crate) fn is_with_agent(&self) -> bool {
+        self.finalizers.iter().any(|one| one == WORK_FINALIZER)
+    }
+
+    pub(crate) fn is_held(&self) -> bool {
+        self.finalizers.iter().any(|one| one == LEAVE_FINALIZER)
+    }
+}
+
+/// What a work says was applied. Of an agent that tells no uids, what it says is there.
+fn believed(status: &ManifestWorkStatus, work: &str) -> Vec<LeftObject> {
+    let mut seen = BTreeSet::new();
+    for manifest in &status.resource_status.manifests {
+        let meta = &manifest.resource_meta;
+        let applied = holds(&manifest.conditions, condition::APPLIED);
+        if meta.resource.is_empty() || (meta.uid.is_empty() && !applied) {
+            continue;
+        }
+        seen.insert(LeftObject {
+            group: meta.group.clone(),
+            version: meta.version.clone(),
+            resource: meta.resource.clone(),
+            namespace: meta.namespace.clone(),
+            name: meta.name.clone(),
+            uid: meta.uid.clone(),
+            source: work.into(),
+            why: String::new(),
+        });
+    }
+    seen.into_iter().collect()
+}

@@ -1,0 +1,98 @@
+//! Leftover records: written before anything is forgotten, in parts that a server can store.
+
+use alloc::collections::BTreeSet;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+
+use cleat_api::leftoverrecord::{self, LeftObject, LeftoverRecord, MOST_OBJECTS, Reason};
+use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, ManagedCluster};
+use serde_json::json;
+
+use crate::id::{Id, Target};
+use crate::registration::join;
+use crate::write::{Action, Side, Write};
+
+/// Where a record is on the hub.
+pub fn target(name: String) -> Target {
+    let id = Id {
+        group: "cleat.dev".to_string(),
+        resource: "leftoverrecords".to_string(),
+        namespace: String::new(),
+        name,
+    };
+    Target { version: "v1alpha1".to_string(), id }
+}
+
+/// Which of `objects` no record has yet.
+pub(crate) fn missing<'a>(
+    records: &[LeftoverRecord],
+    objects: impl Iterator<Item = &'a LeftObject>,
+) -> Vec<&'a LeftObject> {
+    let known: BTreeSet<_> = records.iter().flat_map(|one| &one.spec.objects).map(key).collect();
+    let mut more = BTreeSet::new();
+    objects.filter(|object| !known.contains(&key(object)) && more.insert(key(object))).collect()
+}
+
+/// The same object of the same work, whatever was said of it. Another incarnation is another.
+fn key(object: &LeftObject) -> [&str; 6] {
+    let LeftObject { group, version: _, resource, namespace, name, uid, source, why: _ } = object;
+    [group, resource, namespace, name, uid, source].map(String::as_str)
+}
+
+/// Writes `more` down, behind what is there already.
+pub(crate) fn write_down(
+    cluster: &ManagedCluster,
+    records: &[LeftoverRecord],
+    reason: Reason,
+    more: &[&LeftObject],
+) -> Vec<Action> {
+    let last = records.iter().max_by_key(|record| record.spec.part);
+    let room = last.map_or(0, |last| MOST_OBJECTS.saturating_sub(last.spec.objects.len()));
+    let (first, rest) = more.split_at(room.min(more.len()));
+    let mut actions = Vec::new();
+    if let Some(last) = last
+        && !first.is_empty()
+    {
+        let objects: Vec<&LeftObject> =
+            last.spec.objects.iter().chain(first.iter().copied()).collect();
+        let patch = json!({
+            "metadata": {
+                "uid": last.metadata.uid, "resourceVersion": last.metadata.resource_version,
+            },
+            // A force later on is the graver reason.
+            "spec": {
+                "objects": objects, "count": objects.len(), "reason": reason.max(last.spec.reason),
+            },
+        });
+        let name = last.metadata.name.clone().unwrap_or_default();
+        actions.push(Action { side: Side::Hub, target: target(name), write: Write::Merge(patch) });
+    }
+    let next = last.map_or(0, |last| usize::try_from(last.spec.part).unwrap_or(0) + 1);
+    let metadata = &cluster.metadata;
+    let name = metadata.name.as_deref().unwrap_or_default();
+    let uid = metadata.uid.as_deref().unwrap_or_default();
+    for (index, objects) in rest.chunks(MOST_OBJECTS).enumerate() {
+        let part = next + index;
+        let record = leftoverrecord::name(name, uid, part);
+        let object = json!({
+            "apiVersion": "cleat.dev/v1alpha1",
+            "kind": "LeftoverRecord",
+            "metadata": { "name": record, "labels": { CLUSTER_NAME_LABEL: name } },
+            "spec": {
+                "cluster": name,
+                "clusterID": join::id(cluster).unwrap_or_default(),
+                "clusterUID": uid,
+                "reason": reason,
+                "part": part,
+                "count": objects.len(),
+                "objects": objects,
+            },
+        });
+        actions.push(Action {
+            side: Side::Hub,
+            target: target(record),
+            write: Write::Create(object),
+        });
+    }
+    actions
+}

@@ -1,0 +1,215 @@
+//! One thing at a time: what is planned and what is said.
+
+use std::string::{String, ToString as _};
+
+use serde_json::json;
+
+use super::world::{NAME, World, at};
+use crate::condition::find;
+use crate::leave::agent::{Standing, standing};
+use crate::leave::hub::{Way, plan, way};
+use crate::leave::report;
+use crate::registration::access::Part;
+use crate::write::Write;
+
+fn said(world: &World, kind: &str) -> (String, String, String) {
+    let cluster = world.cluster();
+    let conditions = cluster.status.unwrap_or_default().conditions;
+    let found = find(&conditions, kind);
+    found
+        .map(|one| (one.status.clone(), one.reason.clone(), one.message.clone()))
+        .unwrap_or_default()
+}
+
+/// Both halves until nothing changes.
+fn settle(world: &mut World) {
+    for _ in 0..40 {
+        world.clock += 1;
+        world.agent(true);
+        world.hub(None, false, 99).unwrap();
+    }
+}
+
+#[test]
+fn the_cluster_is_told_before_anything_else_happens() {
+    let mut world = World::new("Required");
+    assert_eq!(plan(&world.observe(false)), crate::write::Plan::new());
+    assert_eq!(standing(&world.cluster()), Standing::Member, "nobody announced it");
+    world.hub(None, false, 99).unwrap();
+    let (status, reason, message) = said(&world, "Unjoining");
+    assert_eq!((&*status, &*reason), ("True", "UnjoinCluster"));
+    assert!(message.contains("waits for the cluster's agent"), "{message}");
+    assert_eq!(way(&world.observe(false)), Way::Telling);
+    assert_eq!(plan(&world.observe(false)), crate::write::Plan::new());
+    world.agent(true);
+    assert_eq!(way(&world.observe(false)), Way::WithAgent);
+}
+
+#[test]
+fn required_removes_everything_in_order_and_then_the_place() {
+    let mut world = World::new("Required");
+    settle(&mut world);
+    assert!(world.gone && world.things.is_empty() && world.records.is_empty());
+    let last = world.deleted.last().map(String::as_str);
+    assert_eq!(last, Some("shop"), "{:?}", world.deleted);
+}
+
+#[test]
+fn needless_deletes_nothing_and_lists_everything() {
+    let mut world = World::new("Needless");
+    settle(&mut world);
+    assert!(world.gone && world.deleted.is_empty());
+    let record = world.records.values().next().unwrap();
+    assert_eq!(record["spec"]["objects"].as_array().unwrap().len(), 4);
+    assert_eq!(record["spec"]["reason"], "Needless");
+    assert!(world.things.values().all(|thing| !thing.marked));
+}
+
+#[test]
+fn a_denied_object_halts_it_by_name_and_it_goes_on_by_itself() {
+    let mut world = World::new("Required");
+    let key = ("shop".to_string(), "a".to_string());
+    world.things.get_mut(&key).unwrap().guarded = true;
+    settle(&mut world);
+    assert!(!world.gone);
+    let (status, reason, message) = said(&world, "UnjoinFailed");
+    assert_eq!((&*status, &*reason), ("True", "ResourcesRemain"));
+    assert_eq!(message, "work shop: a (denied)");
+    assert!(world.things.contains_key(&("base".to_string(), "shop".to_string())));
+    world.things.get_mut(&key).unwrap().guarded = false;
+    settle(&mut world);
+    assert!(world.gone && world.things.is_empty());
+}
+
+#[test]
+fn an_unreachable_cluster_blocks_required_and_says_since_when() {
+    let mut world = World::new("Required");
+    world.alive = false;
+    world.clock += 200;
+    settle(&mut world);
+    let (status, reason, message) = said(&world, "UnjoinFailed");
+    assert_eq!((&*status, &*reason), ("True", "ClusterUnreachable"));
+    assert!(message.contains("since 1970-01-01T00:16:40Z"), "{message}");
+    assert!(message.contains("`cleat unjoin c1 --cluster-destroyed`"), "{message}");
+    assert_eq!(said(&world, "ManagedClusterConditionAvailable").0, "Unknown");
+    assert_eq!(world.works.len(), 3);
+    // It flaps: back for a moment, which is enough to be told.
+    world.alive = true;
+    settle(&mut world);
+    assert!(world.gone && world.things.is_empty());
+}
+
+#[test]
+fn a_declared_end_is_written_down_with_every_uid() {
+    let mut world = World::new("Required");
+    world.alive = false;
+    world.cluster["metadata"]["annotations"]["cleat.dev/cluster-destroyed"] = json!(NAME);
+    settle(&mut world);
+    assert!(world.gone);
+    let record = world.records.values().next().unwrap();
+    assert_eq!(record["spec"]["reason"], "ClusterDestroyed");
+    assert_eq!(record["spec"]["clusterID"], "id");
+    let objects = record["spec"]["objects"].as_array().unwrap();
+    assert_eq!(objects.len(), 4);
+    assert!(objects.iter().all(|one| one["uid"].is_string() && one["source"].is_string()));
+}
+
+#[test]
+fn another_clusters_name_declares_nothing() {
+    let mut world = World::new("Required");
+    world.cluster["metadata"]["annotations"]["cleat.dev/cluster-destroyed"] = json!("c2");
+    world.hub(None, false, 99).unwrap();
+    assert_eq!(way(&world.observe(false)), Way::Telling);
+}
+
+#[test]
+fn needless_does_not_wait_for_a_silent_cluster_and_says_that_marks_stay() {
+    let mut world = World::new("Needless");
+    world.alive = false;
+    world.clock += 200;
+    settle(&mut world);
+    assert!(world.gone && world.deleted.is_empty());
+    let record = world.records.values().next().unwrap();
+    assert_eq!(record["spec"]["reason"], "Unreachable");
+    assert!(world.things.values().all(|thing| thing.marked));
+}
+
+#[test]
+fn a_strategy_that_changes_counts_for_what_is_not_done() {
+    let mut world = World::new("Required");
+    let key = ("shop".to_string(), "a".to_string());
+    world.things.get_mut(&key).unwrap().guarded = true;
+    settle(&mut world);
+    let gone = world.deleted.clone();
+    assert!(!gone.is_empty() && !world.gone);
+    world.cluster["spec"]["removeStrategy"] = json!("Needless");
+    settle(&mut world);
+    assert!(world.gone);
+    assert_eq!(world.deleted, gone);
+    assert_eq!(world.things.len(), 2, "what was denied, and what it stands on");
+    let written = world.records.values().next().unwrap().to_string();
+    assert!(world.things.values().all(|thing| written.contains(&thing.uid)));
+}
+
+#[test]
+fn what_a_work_keeps_is_listed_and_no_failure() {
+    let mut world = World::new("Required");
+    world.things.get_mut(&("other".to_string(), "c".to_string())).unwrap().kept = true;
+    settle(&mut world);
+    assert!(world.gone);
+    assert_eq!(said(&world, "UnjoinFailed").0, "");
+    let record = world.records.values().next().unwrap();
+    assert_eq!(record["spec"]["reason"], "Kept");
+    assert_eq!(record["spec"]["objects"][0]["source"], "other");
+}
+
+#[test]
+fn nothing_is_done_or_forgotten_while_the_hub_cannot_look() {
+    let mut world = World::new("Needless");
+    world.hub(None, false, 99).unwrap();
+    world.agent(true);
+    let seen = world.observe(true);
+    assert_eq!(plan(&seen), crate::write::Plan::new());
+    let verdict = report(&seen, &[]);
+    let Some(Write::MergeStatus(patch)) = verdict.status.map(|one| one.write) else { panic!() };
+    assert!(patch.to_string().contains("cannot be listed: blind"), "{patch}");
+}
+
+#[test]
+fn a_cluster_named_like_a_namespace_that_cannot_go_leaves_it() {
+    let mut world = World::new("Required");
+    world.works.clear();
+    world.things.clear();
+    world.hub(None, false, 99).unwrap();
+    world.agent(true);
+    let mut seen = world.observe(false);
+    seen.cluster.metadata.name = Some("default".into());
+    let deletes = plan(&seen).into_iter().flatten();
+    let namespaces = deletes.filter(|action| action.target == Part::Namespace.target("default"));
+    assert_eq!(namespaces.count(), 0);
+}
+
+#[test]
+fn large_records_come_in_parts() {
+    use crate::leave::record::{missing, write_down};
+    let objects: std::vec::Vec<cleat_api::leftoverrecord::LeftObject> = (0..2500)
+        .map(|index| cleat_api::leftoverrecord::LeftObject {
+            resource: "configmaps".to_string(),
+            name: index.to_string(),
+            ..Default::default()
+        })
+        .collect();
+    let world = World::new("Needless");
+    let more = missing(&[], objects.iter());
+    let actions =
+        write_down(&world.cluster(), &[], cleat_api::leftoverrecord::Reason::Needless, &more);
+    let counts: std::vec::Vec<_> = actions
+        .iter()
+        .map(|action| match &action.write {
+            Write::Create(object) => object["spec"]["count"].as_i64().unwrap(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(counts, [1000, 1000, 500]);
+    let _ = at(0);
+}

@@ -1,0 +1,127 @@
+//! What a work of a leaving cluster says about its removal, for the hub to count, show and keep:
+//! what has yet to go, what cannot, and what stays.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+
+use cleat_api::leftoverrecord::LeftObject;
+use cleat_api::manifestwork::{BlockedObject, Removal, ResourceCount};
+use serde_json::json;
+
+use super::deleting::waits_for;
+use crate::condition::whole_seconds;
+use crate::id::Id;
+use crate::work::contents::is_namespace;
+use crate::work::observed::{Book, Observed, Seen, Work};
+use crate::work::ownership::Ownership;
+use crate::work::plan::work_target;
+use crate::work::retire::{self, Fate};
+use crate::work::trouble::TroubleKind;
+use crate::write::{Action, Side, Write};
+
+/// How many objects that cannot go are named.
+const NAMED: usize = 50;
+
+/// All three, as they are now.
+pub(super) fn removal(seen: &Observed, work: &Work, book: &Book) -> Removal {
+    let fates = retire::fates(seen, book, book.ids().into_iter());
+    let mut counts: BTreeMap<String, i64> = BTreeMap::new();
+    let mut blocked = Vec::new();
+    let before = work.status.removal.as_ref();
+    for (id, fate) in &fates {
+        if fate.is_settled() {
+            continue;
+        }
+        *counts.entry(resource(id)).or_default() += 1;
+        let Some(refused) = block(seen, id, fate) else { continue };
+        let object = id.to_string();
+        let earlier = before.and_then(|old| old.blocked.iter().find(|one| one.object == object));
+        let since = earlier.and_then(|one| one.since.clone());
+        let since = Some(since.unwrap_or_else(|| whole_seconds(seen.now)));
+        blocked.push(BlockedObject { object, why: waits_for(seen, id, fate), refused, since });
+    }
+    blocked.truncate(NAMED);
+    let remaining =
+        counts.into_iter().map(|(resource, count)| ResourceCount { resource, count }).collect();
+    let left = before.map(|old| old.left.clone()).unwrap_or_default();
+    Removal { remaining, blocked, left }
+}
+
+/// Whether something stands in the way of an object, and if so whether somebody said no.
+fn block(seen: &Observed, id: &Id, fate: &Fate) -> Option<bool> {
+    let trouble = seen.troubles.get(id).filter(|trouble| trouble.kind != TroubleKind::Stale);
+    match fate {
+        Fate::Settled(_) => None,
+        Fate::Undecided(_) => Some(true),
+        Fate::Terminating(finalizers) => (!finalizers.is_empty()).then_some(false),
+        Fate::Unknown(_) => (!is_namespace(id)).then_some(false),
+        Fate::Unmark { .. } | Fate::Delete { .. } => {
+            trouble.map(|trouble| trouble.kind == TroubleKind::Refused)
+        }
+    }
+}
+
+fn resource(id: &Id) -> String {
+    match id.group.as_str() {
+        "" => id.resource.clone(),
+        group => format!("{}.{group}", id.resource),
+    }
+}
+
+/// Tells the hub what stays of a work that is as good as gone, if the hub does not know it.
+pub(crate) fn tell_left(seen: &Observed, book: &Book) -> Option<Action> {
+    seen.leaving?;
+    let work = seen.hub.work()?;
+    let left = left(seen, book);
+    let told = work.status.removal.as_ref();
+    if told.map_or(left.is_empty(), |told| told.left == left) {
+        return None;
+    }
+    let removal = Removal { left, ..Removal::default() };
+    let patch = json!({
+        "metadata": { "uid": work.uid, "resourceVersion": work.resource_version },
+        "status": { "removal": removal },
+    });
+    let write = Write::MergeStatus(patch);
+    Some(Action { side: Side::Hub, target: work_target(seen, work), write })
+}
+
+/// Everything of the ledger that is still there, in order.
+fn left(seen: &Observed, book: &Book) -> Vec<LeftObject> {
+    let present = book.ids().into_iter().filter_map(|id| match seen.live.get(id) {
+        Some(Seen::Present(present)) => Some((id, present)),
+        _ => None,
+    });
+    let left = present.map(|(id, present)| {
+        let version = seen.versions.get(id).cloned();
+        let version = version.or_else(|| Some(book.applied.get(id)?.version.clone()));
+        let recorded = book.recorded_uid(id);
+        let why = match retire::wish(seen, book, id, present) {
+            _ if recorded.is_some_and(|uid| uid != present.uid) => {
+                "somebody made it anew".to_string()
+            }
+            Ownership::Kept(field) => format!("kept by {field}"),
+            Ownership::Undecided(problem) => problem,
+            Ownership::Owned => match seen.contents.get(id).and_then(|held| held.why_kept()) {
+                Some(why) => why,
+                None if present.other_holder(&seen.ledger_name()).is_some() => {
+                    "another work holds it".to_string()
+                }
+                None => "it is without our mark, or holds what is kept".to_string(),
+            },
+        };
+        LeftObject {
+            group: id.group.clone(),
+            version: version.unwrap_or_default(),
+            resource: id.resource.clone(),
+            namespace: id.namespace.clone(),
+            name: id.name.clone(),
+            uid: present.uid.clone(),
+            source: String::new(),
+            why,
+        }
+    });
+    left.collect()
+}

@@ -1,0 +1,85 @@
+//! The IO half of how clusters leave, on the hub: looks, has done what `cleat_core::leave` decides,
+//! and says how far it got. What was carried to a leaving cluster is read from the server each time,
+//! because on it depends what is forgotten.
+
+use std::time::Duration;
+
+use cleat_api::leftoverrecord::LeftoverRecord;
+use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, ManagedCluster};
+use cleat_api::manifestwork::ManifestWork;
+use cleat_api::policy::Policy;
+use cleat_core::leave::carried::{Carried, Kind};
+use cleat_core::leave::{self, hub};
+use cleat_core::write::Outcome;
+use cleat_runtime::queue::Wake;
+use kube::ResourceExt as _;
+use kube::api::{Api, ListParams};
+
+use super::{Context, duration, log};
+
+/// How soon to look again at what an agent is about to change; no watch of the hub's tells.
+const SOON: Duration = Duration::from_millis(250);
+
+/// How soon to look again at a leave that waits for something.
+const WAITING: Duration = Duration::from_secs(1);
+
+impl Context {
+    pub(super) async fn leave(&self, cluster: &ManagedCluster) -> Wake {
+        let name = cluster.name_any();
+        let seen = self.observe_leaving(cluster).await;
+        let plan = hub::plan(&seen);
+        let done = if plan.is_empty() { Vec::new() } else { self.executor.execute(plan).await };
+        log(&name, &done);
+        let settled = done.iter().flatten().all(Outcome::is_done);
+        if settled && !done.is_empty() {
+            return Wake::After(SOON);
+        }
+        let verdict = leave::report(&seen, &done);
+        if let Some(status) = verdict.status {
+            let told = self.executor.execute(vec![vec![status]]).await;
+            log(&name, &told);
+            return Wake::After(SOON);
+        }
+        Wake::After(verdict.wake.map_or(WAITING, |wake| duration(wake).min(WAITING)))
+    }
+
+    async fn observe_leaving(&self, cluster: &ManagedCluster) -> hub::Observed {
+        let name = cluster.name_any();
+        hub::Observed {
+            parts: self.parts.of(&name),
+            carried: self.carried(&name).await.map_err(|error| error.to_string()),
+            records: self.records(cluster).await.map_err(|error| error.to_string()),
+            heartbeat: self.fleet.heartbeat(&name),
+            now: self.clock.now(),
+            cluster: cluster.clone(),
+        }
+    }
+
+    /// Everything that has an end of its own in the cluster's namespace.
+    async fn carried(&self, name: &str) -> kube::Result<Vec<Carried>> {
+        let all = ListParams::default();
+        let works: Api<ManifestWork> = Api::namespaced(self.hub_client.clone(), name);
+        let mut carried: Vec<Carried> =
+            works.list(&all).await?.items.iter().map(Carried::work).collect();
+        let policies: Api<Policy> = Api::namespaced(self.hub_client.clone(), name);
+        match policies.list_metadata(&all).await {
+            Ok(list) => carried
+                .extend(list.items.iter().map(|one| Carried::bare(Kind::Policy, &one.metadata))),
+            // A hub that does not serve policies has none.
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => return Err(error),
+        }
+        Ok(carried)
+    }
+
+    /// The records of this leave; a cluster of the same name may have left before.
+    async fn records(&self, cluster: &ManagedCluster) -> kube::Result<Vec<LeftoverRecord>> {
+        let records: Api<LeftoverRecord> = Api::all(self.hub_client.clone());
+        let label = format!("{CLUSTER_NAME_LABEL}={}", cluster.name_any());
+        let mut found = records.list(&ListParams::default().labels(&label)).await?.items;
+        let uid = cluster.metadata.uid.as_deref().unwrap_or_default();
+        found.retain(|record| record.spec.cluster_uid == uid);
+        found.sort_by_key(|record| record.spec.part);
+        Ok(found)
+    }
+}

@@ -1,0 +1,90 @@
+//! Everything a namespace holds, read from the server, whatever its kind.
+//!
+//! One request per kind that the server serves; so only whoever is about to delete a namespace asks.
+//! What it means is not judged here.
+
+use cleat_core::id::Id;
+use cleat_core::work::contents::{Contents, Found, judge};
+use cleat_core::work::observed::Owner;
+use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::core::GroupVersionKind;
+
+use crate::kinds::{Kinds, Mapped};
+use crate::wire;
+
+/// Kinds asked for at the same time.
+const AT_ONCE: usize = 8;
+const PAGE: u32 = 500;
+/// The service account a secret's token is for.
+const ACCOUNT: &str = "kubernetes.io/service-account.name";
+
+/// What a namespace holds, as far as deleting it is concerned. `hub_hash` is that of our hub's
+/// address; marks for it are ours.
+pub async fn contents(client: &Client, kinds: &Kinds, namespace: &str, hub_hash: &str) -> Contents {
+    match found(client, kinds, namespace).await {
+        Ok(found) => judge(&found, hub_hash),
+        Err(why) => Contents::Unknown(format!("what it holds cannot be seen: {why}")),
+    }
+}
+
+/// Everything in a namespace, or why that cannot be told.
+pub async fn found(client: &Client, kinds: &Kinds, namespace: &str) -> Result<Vec<Found>, String> {
+    let kinds = kinds.namespaced().await?;
+    let lists = kinds.into_iter().map(|kind| {
+        let (client, namespace) = (client.clone(), namespace.to_owned());
+        async move { list(&client, &kind, &namespace).await }
+    });
+    let lists: Vec<Vec<Found>> =
+        futures::stream::iter(lists).buffer_unordered(AT_ONCE).try_collect().await?;
+    Ok(lists.into_iter().flatten().collect())
+}
+
+async fn list(client: &Client, kind: &Mapped, namespace: &str) -> Result<Vec<Found>, String> {
+    let Mapped { group, version, resource, namespaced: _ } = kind;
+    let named =
+        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, ""), resource);
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &named);
+    let mut params = ListParams::default().limit(PAGE);
+    let mut found = Vec::new();
+    loop {
+        let asked = tokio::time::timeout(wire::PATIENCE, api.list_metadata(&params)).await;
+        let page = match asked {
+            Ok(Ok(page)) => page,
+            // What cannot be listed holds nothing, such as reviews; what is served no more, neither.
+            Ok(Err(kube::Error::Api(status))) if matches!(status.code, 404 | 405) => break,
+            Ok(Err(error)) => return Err(format!("{resource}: {}", wire::causes(&error))),
+            Err(_) => return Err(format!("{resource}: the server does not answer")),
+        };
+        found.extend(page.items.into_iter().map(|one| read(kind, one.metadata)));
+        match page.metadata.continue_.filter(|next| !next.is_empty()) {
+            Some(next) => params.continue_token = Some(next),
+            None => break,
+        }
+    }
+    Ok(found)
+}
+
+fn read(kind: &Mapped, metadata: ObjectMeta) -> Found {
+    let account = metadata.annotations.as_ref().and_then(|all| all.get(ACCOUNT)).cloned();
+    Found {
+        id: Id {
+            group: kind.group.clone(),
+            resource: kind.resource.clone(),
+            namespace: metadata.namespace.unwrap_or_default(),
+            name: metadata.name.unwrap_or_default(),
+        },
+        uid: metadata.uid.unwrap_or_default(),
+        terminating: metadata.deletion_timestamp.is_some(),
+        owners: metadata.owner_references.unwrap_or_default().into_iter().map(owner).collect(),
+        account,
+    }
+}
+
+fn owner(reference: OwnerReference) -> Owner {
+    let OwnerReference { api_version, kind, name, uid, controller, block_owner_deletion } =
+        reference;
+    Owner { api_version, kind, name, uid, controller, block_owner_deletion }
+}

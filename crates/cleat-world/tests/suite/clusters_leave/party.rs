@@ -1,0 +1,204 @@
+//! A cluster that has joined with all an agent does, over a link that can be cut.
+//!
+//! The agent is the hub's administrator here; that it may do no more than it should, others try.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use cleat_agent::leave::Presence;
+use cleat_agent::registration::{Live, live};
+use cleat_agent::{Member, start_stories, work};
+use cleat_api::appliedmanifestwork::AppliedManifestWork;
+use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord};
+use cleat_api::managedcluster::{ManagedCluster, RemoveStrategy};
+use cleat_api::manifestwork::ManifestWork;
+use cleat_core::registration::agent::{Application, apply};
+use cleat_core::write::Write;
+use cleat_runtime::clock::Clock;
+use cleat_runtime::tasks::Tasks;
+use cleat_world::{Link, eventually};
+use jiff::SignedDuration;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
+
+use crate::clusters::{Fleet, condition};
+use crate::{create, delete, gone, make_namespace, seen};
+
+pub(super) struct Party {
+    pub(super) fleet: Fleet,
+    /// The cluster, its namespace on the hub, and the test's namespace on the cluster.
+    pub(super) name: String,
+    pub(super) cluster: Client,
+    pub(super) link: Link,
+    pub(super) presence: Presence,
+    pub(super) joined: ManagedCluster,
+    hub_client: Client,
+    agent: Option<Tasks>,
+}
+
+impl Party {
+    pub(super) async fn new(topic: &str, strategy: RemoveStrategy) -> Result<Self> {
+        let fleet = Fleet::new(topic).await?;
+        let name = fleet.world.unique(topic);
+        make_namespace(&fleet.world.clusters[0], &name).await?;
+        let application = Application { remove_strategy: strategy, ..fleet.application(&name) };
+        let Write::Create(mut object) = apply(&application).write else { panic!() };
+        object["spec"]["hubAcceptsClient"] = json!(true);
+        create(&fleet.clusters(), object).await?;
+        fleet.until(&name, "HubAcceptedManagedCluster", "True").await?;
+        let (link, config) = fleet.world.hub.link().await?;
+        let hub_client = Client::try_from(config)?;
+        let cluster = fleet.cluster_client();
+        let mut party = Self {
+            joined: fleet.clusters().get(&name).await?,
+            fleet,
+            name,
+            cluster,
+            link,
+            presence: Presence::default(),
+            hub_client,
+            agent: None,
+        };
+        party.start_agent();
+        party.fleet.until(&party.name, "ManagedClusterConditionAvailable", "True").await?;
+        Ok(party)
+    }
+
+    pub(super) fn start_agent(&mut self) {
+        self.start_agent_with(self.hub_client.clone(), self.cluster.clone());
+    }
+
+    pub(super) fn start_agent_with(&mut self, hub_client: Client, cluster_client: Client) {
+        let tasks = Tasks::new();
+        self.presence = Presence::default();
+        let member = Member {
+            name: self.name.clone(),
+            cluster_id: format!("id-of-{}", self.name),
+            hub_client: hub_client.clone(),
+            cluster_client: cluster_client.clone(),
+            hub_address: self.address(),
+            presence: self.presence.clone(),
+            keep: None,
+        };
+        live(
+            Live {
+                name: self.name.clone(),
+                cluster_id: member.cluster_id.clone(),
+                hub_client,
+                cluster_client,
+                clock: Clock::system(),
+                dice: Arc::new(|| 0),
+                rotation: None,
+                presence: self.presence.clone(),
+            },
+            &tasks,
+        );
+        let id = self.name.clone();
+        let works = move |config: work::Config| work::Config {
+            agent_id: id.clone(),
+            status_interval: SignedDuration::from_secs(1),
+            ..config
+        };
+        start_stories(&member, works, &tasks);
+        self.agent = Some(tasks);
+    }
+
+    pub(super) async fn stop_agent(&mut self) {
+        if let Some(tasks) = self.agent.take() {
+            tasks.shutdown().await;
+        }
+    }
+
+    /// What its ledgers are named after.
+    pub(super) fn address(&self) -> String {
+        format!("https://hub.of.{}", self.name)
+    }
+
+    pub(super) fn works(&self) -> Api<ManifestWork> {
+        Api::namespaced(self.fleet.hub.clone(), &self.name)
+    }
+
+    pub(super) fn maps(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.cluster.clone(), &self.name)
+    }
+
+    pub(super) fn map(&self, name: &str) -> Value {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": name, "namespace": self.name },
+        })
+    }
+
+    /// Makes a work and waits until it is applied.
+    pub(super) async fn work(&self, name: &str, manifests: Vec<Value>, more: Value) -> Result<()> {
+        let mut spec = json!({ "workload": { "manifests": manifests } });
+        if let (Some(spec), Value::Object(more)) = (spec.as_object_mut(), more) {
+            spec.extend(more);
+        }
+        create(
+            &self.works(),
+            json!({
+                "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+                "metadata": { "name": name }, "spec": spec,
+            }),
+        )
+        .await?;
+        seen(&self.works(), name, |work: &ManifestWork| {
+            let conditions = work.status.iter().flat_map(|status| &status.conditions);
+            conditions.into_iter().any(|one| one.type_ == "Applied" && one.status == "True")
+        })
+        .await
+        .with_context(|| format!("work {name} was not applied"))?;
+        Ok(())
+    }
+
+    pub(super) async fn leave(&self) -> Result<()> {
+        delete(&self.fleet.clusters(), &self.name).await
+    }
+
+    /// Returns when the cluster and its place are gone from the hub.
+    pub(super) async fn left(&self) -> Result<()> {
+        gone(&self.fleet.clusters(), &self.joined).await.with_context(|| "it has not left")?;
+        let namespaces: Api<Namespace> = Api::all(self.fleet.hub.clone());
+        assert!(namespaces.get_opt(&self.name).await?.is_none(), "its namespace is left");
+        Ok(())
+    }
+
+    /// The cluster when a condition's message has this text in it.
+    pub(super) async fn says(&self, kind: &str, status: &str, text: &str) -> Result<String> {
+        let cluster = seen(&self.fleet.clusters(), &self.name, |one: &ManagedCluster| {
+            condition(one, kind).is_some_and(|c| c.status == status && c.message.contains(text))
+        })
+        .await
+        .with_context(|| format!("{kind} never was {status} with {text:?}"))?;
+        Ok(condition(&cluster, kind).map(|one| one.message.clone()).unwrap_or_default())
+    }
+
+    /// Everything on record, sorted.
+    pub(super) async fn on_record(&self) -> Result<Vec<LeftObject>> {
+        let records: Api<LeftoverRecord> = Api::all(self.fleet.hub.clone());
+        let all = records.list(&ListParams::default()).await?.items;
+        let ours = all.into_iter().filter(|one| one.spec.cluster == self.name);
+        let mut objects: Vec<LeftObject> = ours.flat_map(|one| one.spec.objects).collect();
+        objects.sort();
+        Ok(objects)
+    }
+
+    /// Nothing of this hub is noted on the cluster any more.
+    pub(super) async fn no_ledgers(&self) -> Result<()> {
+        let hash = work::hub_hash(&self.address());
+        let ledgers: Api<AppliedManifestWork> = Api::all(self.cluster.clone());
+        let all = ledgers.list(&ListParams::default()).await?.items;
+        let ours: Vec<String> =
+            all.iter().filter(|one| one.spec.hub_hash == hash).map(|one| one.name_any()).collect();
+        assert!(ours.is_empty(), "{ours:?}");
+        Ok(())
+    }
+
+    pub(super) async fn absent(&self, map: &str) -> Result<()> {
+        eventually(map, || async { Ok(self.maps().get_opt(map).await?.is_none().then_some(())) })
+            .await
+    }
+}
