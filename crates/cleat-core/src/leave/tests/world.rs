@@ -517,18 +517,13 @@ fn mistaken(mut seen: Observed, fault: Option<Fault>) -> Observed {
         );
     };
     match fault {
-        None => {}
-        Some(Fault::BlindIsEmpty) => {
-            if seen.carried.is_err() {
-                seen.carried = Ok(vec![]);
-            }
+        Some(Fault::BlindIsEmpty) if seen.carried.is_err() => seen.carried = Ok(vec![]),
+        Some(Fault::SilentIsDestroyed) if seen.pulse() == crate::lease::Pulse::Stopped => {
+            let annotations = seen.cluster.metadata.annotations.as_mut().unwrap();
+            annotations.insert("cleat.dev/cluster-destroyed".into(), NAME.into());
         }
-        Some(Fault::SilentIsDestroyed) => {
-            if seen.pulse() == crate::lease::Pulse::Stopped {
-                let annotations = seen.cluster.metadata.annotations.as_mut().unwrap();
-                annotations.insert("cleat.dev/cluster-destroyed".into(), NAME.into());
-            }
-        }
+        Some(Fault::Told) if !seen.is_told() => set(&mut seen, "False"),
+        None | Some(Fault::BlindIsEmpty | Fault::SilentIsDestroyed | Fault::Told) => {}
         Some(Fault::AllRecorded) => {
             let all = seen.carried.clone().unwrap_or_default();
             let mut objects = vec![];
@@ -541,11 +536,6 @@ fn mistaken(mut seen: Observed, fault: Option<Fault>) -> Observed {
             seen.records = Ok(vec![record]);
         }
         Some(Fault::Released) => set(&mut seen, "True"),
-        Some(Fault::Told) => {
-            if !seen.is_told() {
-                set(&mut seen, "False");
-            }
-        }
         Some(Fault::NoOrder) => {
             for one in seen.carried.iter_mut().flatten() {
                 for object in &mut one.objects {
