@@ -42,6 +42,7 @@ pub struct Executor {
     cluster: Option<Line>,
     field_manager: Option<String>,
     user_agent: Option<String>,
+    strict: bool,
     patience: Duration,
 }
 
@@ -76,8 +77,16 @@ impl Executor {
             cluster: cluster.map(line),
             field_manager,
             user_agent,
+            strict: false,
             patience: wire::PATIENCE,
         }
+    }
+
+    /// From now on, objects with fields that the server does not know are refused rather than
+    /// stored without them.
+    #[must_use]
+    pub fn strict(self) -> Self {
+        Self { strict: true, ..self }
     }
 
     /// Performs `plan`, and answers in its shape.
@@ -133,7 +142,8 @@ impl Executor {
             return Outcome::Lost(unconnected(action.side));
         };
         let manager = self.field_manager.as_deref();
-        let request = match request::write(action, asking, manager, self.user_agent.as_deref()) {
+        let agent = self.user_agent.as_deref();
+        let request = match request::write(action, asking, manager, agent, self.strict) {
             Ok(request) => request,
             Err(error) => return Outcome::Refused(unsendable(&error)),
         };

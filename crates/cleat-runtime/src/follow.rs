@@ -128,6 +128,11 @@ impl Follow {
         self.shared.lock().trouble()
     }
 
+    /// The kind may have come to be served: asks now rather than after a pause.
+    pub fn check(&self) {
+        self.shared.attention.notify_one();
+    }
+
     /// What came of a write of ours, so that it is seen before a watch tells of it.
     pub fn wrote(&self, action: &Action, outcome: &Outcome) {
         self.shared.wrote(action, outcome);

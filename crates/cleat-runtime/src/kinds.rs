@@ -125,6 +125,10 @@ impl Kinds {
         waited: bool,
     ) -> Option<Mapping> {
         let state = self.lock();
+        // The first reading may be under way; there is nothing to answer from before it ended.
+        if state.table.is_none() && state.failure.is_none() {
+            return None;
+        }
         let answer = conclude(&state, find);
         let recent =
             state.read.is_some_and(|read| read.elapsed() < REST || (waited && read >= asked));

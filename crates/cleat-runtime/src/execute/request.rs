@@ -70,6 +70,7 @@ pub(super) fn write(
     asking: &Asking,
     field_manager: Option<&str>,
     user_agent: Option<&str>,
+    strict: bool,
 ) -> Result<Request<Vec<u8>>, Unsendable> {
     let target = &action.target;
     let options;
@@ -112,6 +113,9 @@ pub(super) fn write(
     }
     if asking.dry_run {
         ask("dryRun", "All");
+    }
+    if strict && matches!(action.write, Write::Create(_) | Write::Replace(_)) {
+        ask("fieldValidation", "Strict");
     }
 
     let mut request = Request::builder()

@@ -18,7 +18,8 @@ fn action(write: Write) -> Action {
 
 fn sent(write: Write, asking: &Asking) -> String {
     let action = action(write);
-    let request = request::write(&action, asking, Some("work-agent"), Some("agent/1")).unwrap();
+    let request = request::write(&action, asking, Some("work-agent"), Some("agent/1"), false);
+    let request = request.unwrap();
     let (head, body) = request.into_parts();
     let mut lines = format!("{} {}\n", head.method, head.uri);
     for (name, value) in &head.headers {
