@@ -3,6 +3,8 @@
 //! One file per story; each is the IO half of its twin in `cleat-core`.
 
 pub mod leave;
+pub mod policy;
+pub mod policy_sync;
 pub mod registration;
 mod stories;
 pub mod work;

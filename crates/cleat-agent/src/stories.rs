@@ -5,7 +5,7 @@ use kube::Client;
 
 use crate::leave::{self, Leave, Presence};
 use crate::registration::Keep;
-use crate::work;
+use crate::{policy, work};
 
 /// A cluster that has joined, as its stories see it.
 #[derive(Clone)]
@@ -28,6 +28,7 @@ pub struct Member {
 pub fn start_stories(member: &Member, works: impl Fn(work::Config) -> work::Config, tasks: &Tasks) {
     let Member { name, cluster_id: _, hub_client, cluster_client, hub_address, presence, keep } =
         member;
+    policy::start(policy::Config::of_member(cluster_client.clone(), name), tasks);
     let (hub_client, cluster_client) = (hub_client.clone(), cluster_client.clone());
     let config = work::Config::new(hub_client.clone(), cluster_client.clone(), name, hub_address);
     let config = work::Config { presence: Some(presence.clone()), ..works(config) };

@@ -5,7 +5,7 @@
 //! [`cleat_core::work`] what to do, has it done, and looks again until there is nothing left to do;
 //! then the hub is told. Events only say which work to look at.
 
-mod definitions;
+pub(crate) mod definitions;
 mod judge;
 mod leaving;
 mod memory;

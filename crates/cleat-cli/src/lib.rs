@@ -7,6 +7,7 @@ pub mod accept;
 pub mod clusters;
 mod connection;
 mod deployment;
+pub mod dryrun;
 pub mod init;
 pub mod join;
 pub mod leftovers;

@@ -16,6 +16,7 @@ pub mod lease;
 pub mod leave;
 pub mod name;
 pub mod policy;
+pub mod policy_sync;
 pub mod registration;
 pub mod replicaset;
 pub mod rollout;

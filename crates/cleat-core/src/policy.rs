@@ -23,7 +23,7 @@ mod tracking;
 
 pub use interval::duration;
 pub use memory::{Deed, Memory};
-pub use plan::{Reads, namespaces, plan, reads};
+pub use plan::{Reads, is_due, namespaces, plan, reads};
 pub use reader::Question;
 pub use report::{Verdict, report};
 

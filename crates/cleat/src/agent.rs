@@ -145,7 +145,10 @@ async fn serve(args: Args) -> Result<()> {
 }
 
 /// Where the cluster is.
-async fn cluster(kubeconfig: Option<PathBuf>, context: Option<String>) -> Result<kube::Config> {
+pub(crate) async fn cluster(
+    kubeconfig: Option<PathBuf>,
+    context: Option<String>,
+) -> Result<kube::Config> {
     let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
     Ok(match kubeconfig {
         Some(path) => {

@@ -3,6 +3,7 @@
 mod agent;
 mod hub;
 mod interrupt;
+mod policy;
 mod up;
 mod webhook;
 
@@ -39,6 +40,8 @@ enum Verb {
     Agent(agent::Args),
     /// Run the controllers of a hub, on any Kubernetes.
     Hub(hub::Args),
+    /// Look after configuration policies of a cluster, or try them without one.
+    Policy(policy::Args),
     /// Judge works for a hub: what it must not take is refused before it is stored.
     Webhook(webhook::Args),
 }
@@ -57,6 +60,10 @@ fn main() -> ExitCode {
         Verb::Leftovers(args) => cleat_cli::leftovers::run(&args),
         Verb::Agent(args) => agent::run(args),
         Verb::Hub(args) => hub::run(args),
+        Verb::Policy(args) => match policy::run(args) {
+            Ok(code) => return code,
+            Err(error) => Err(error),
+        },
         Verb::Webhook(args) => webhook::run(args),
     };
     match done {

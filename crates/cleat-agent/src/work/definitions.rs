@@ -10,7 +10,7 @@ use kube::core::PartialObjectMeta;
 use kube::runtime::{WatchStreamExt as _, watcher};
 
 /// Calls `on_change` whenever a definition came, went or changed.
-pub(super) fn follow(client: &Client, tasks: &Tasks, on_change: impl Fn() + Send + 'static) {
+pub(crate) fn follow(client: &Client, tasks: &Tasks, on_change: impl Fn() + Send + 'static) {
     let definitions: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client.clone());
     let mut stop = tasks.stop();
     tasks.spawn("definitions", async move {

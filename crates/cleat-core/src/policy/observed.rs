@@ -169,7 +169,7 @@ pub struct Served {
 }
 
 impl Served {
-    pub(crate) fn target(&self, namespace: &str, name: &str) -> Target {
+    pub fn target(&self, namespace: &str, name: &str) -> Target {
         let id = Id {
             group: self.group.clone(),
             resource: self.resource.clone(),

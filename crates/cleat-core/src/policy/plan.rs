@@ -124,6 +124,13 @@ pub(crate) fn due(seen: &Observed, policy: &Policy) -> Due {
     interval::due(policy, seen.now, unfinished, moved)
 }
 
+/// Whether the policy is evaluated now. If not, its templates need not be resolved.
+pub fn is_due(seen: &Observed) -> bool {
+    let Subject::Policy(policy) = &seen.policy else { return false };
+    let leaving = policy.deleting || seen.controller.departure == Departure::Leaving;
+    !leaving && due(seen, policy) == Due::Now
+}
+
 /// The namespaces the policy's selector chooses now, to be remembered until the next evaluation.
 /// `None`: nobody can tell, or it has no selector.
 pub fn namespaces(seen: &Observed) -> Option<Vec<alloc::string::String>> {

@@ -25,6 +25,7 @@ mod garbage;
 mod lists;
 mod namespaces;
 mod objects;
+mod policies;
 mod regressions;
 mod replicasets;
 mod runtime_execute;

@@ -1,0 +1,153 @@
+//! Whole objects as they were last read or written, so that a policy about twenty objects does not
+//! read nineteen again because one changed.
+//!
+//! They are kept as compact text, without managed fields, up to a bound; what was dropped is read
+//! again when it is needed. Whether one is still up to date, the mirror's revision says.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cleat_core::id::{Id, Target};
+use cleat_core::policy::observed::Present;
+use cleat_runtime::mirror::Meta;
+use serde_json::Value;
+
+use super::FIELD_MANAGER;
+
+/// How much text is kept.
+const MOST: usize = 32 << 20;
+/// What an entry costs beside its text.
+const EACH: usize = 256;
+
+#[derive(Default)]
+pub(super) struct Contents {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    entries: BTreeMap<Id, (u64, Arc<Content>)>,
+    /// In the order of being kept, with those that were replaced since.
+    order: VecDeque<(u64, Id)>,
+    next: u64,
+    bytes: usize,
+}
+
+struct Content {
+    api_version: Box<str>,
+    uid: Box<str>,
+    revision: Box<str>,
+    touched: bool,
+    json: Box<[u8]>,
+}
+
+impl Contents {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The object, if it is not older than the mirror says.
+    pub(super) fn get(&self, target: &Target, meta: &Meta) -> Option<Present> {
+        let content =
+            self.lock().entries.get(&target.id).map(|(_, content)| Arc::clone(content))?;
+        let newer = |known: &str, told: &str| match (known.parse::<u64>(), told.parse::<u64>()) {
+            (Ok(known), Ok(told)) => known >= told,
+            _ => known == told,
+        };
+        let good = content.uid == meta.uid
+            && newer(&content.revision, &meta.resource_version)
+            && *content.api_version == *target.api_version();
+        let object = serde_json::from_slice(&content.json).ok().filter(|_| good)?;
+        Some(Present { object: Arc::new(object), touched: content.touched })
+    }
+
+    /// Keeps an object as a server told it.
+    pub(super) fn keep(&self, id: &Id, mut object: Value) -> Present {
+        let mut touched = false;
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            let managers = metadata.remove("managedFields");
+            let managers = managers.as_ref().and_then(Value::as_array).into_iter().flatten();
+            touched = managers
+                .filter_map(|entry| entry.get("manager")?.as_str())
+                .any(|manager| manager == FIELD_MANAGER);
+        }
+        let text = |pointer: &str| {
+            object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into()
+        };
+        let content = Content {
+            api_version: text("/apiVersion"),
+            uid: text("/metadata/uid"),
+            revision: text("/metadata/resourceVersion"),
+            touched,
+            json: serde_json::to_vec(&object).unwrap_or_default().into(),
+        };
+        self.lock().insert(id, content);
+        Present { object: Arc::new(object), touched }
+    }
+
+    pub(super) fn forget(&self, id: &Id) {
+        self.lock().remove(id);
+    }
+}
+
+impl Inner {
+    fn insert(&mut self, id: &Id, content: Content) {
+        self.remove(id);
+        self.next += 1;
+        self.bytes += content.json.len() + EACH;
+        self.entries.insert(id.clone(), (self.next, Arc::new(content)));
+        self.order.push_back((self.next, id.clone()));
+        while self.bytes > MOST
+            && let Some((number, oldest)) = self.order.pop_front()
+        {
+            if self.entries.get(&oldest).is_some_and(|(current, _)| *current == number) {
+                self.remove(&oldest);
+            }
+        }
+        if self.order.len() > 64 + 2 * self.entries.len() {
+            let entries = &self.entries;
+            self.order.retain(|(number, id)| {
+                entries.get(id).is_some_and(|(current, _)| current == number)
+            });
+        }
+    }
+
+    fn remove(&mut self, id: &Id) {
+        if let Some((_, content)) = self.entries.remove(id) {
+            self.bytes = self.bytes.saturating_sub(content.json.len() + EACH);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn id(name: &str) -> Id {
+        Id { resource: "configmaps".into(), name: name.into(), ..Id::default() }
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_and_the_oldest_goes_first() {
+        let contents = Contents::default();
+        let long = "x".repeat(1 << 20);
+        for number in 0..40 {
+            let object = json!({ "metadata": { "uid": "u" }, "data": { "text": long } });
+            drop(contents.keep(&id(&number.to_string()), object));
+        }
+        let inner = contents.lock();
+        assert!(inner.bytes <= MOST && inner.entries.len() < 40);
+        assert!(!inner.entries.contains_key(&id("0")) && inner.entries.contains_key(&id("39")));
+    }
+
+    #[test]
+    fn an_object_that_we_wrote_is_known_by_its_manager() {
+        let contents = Contents::default();
+        let object = |manager: &str| json!({ "metadata": { "managedFields": [{ "manager": manager, "fieldsV1": {} }] } });
+        assert!(contents.keep(&id("a"), object(FIELD_MANAGER)).touched);
+        let others = contents.keep(&id("b"), object("kubectl"));
+        assert!(!others.touched);
+        assert_eq!(others.object.pointer("/metadata/managedFields"), None);
+    }
+}

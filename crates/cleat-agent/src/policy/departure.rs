@@ -1,0 +1,126 @@
+//! Whether this controller, or the kind of policies, is about to go: then policies are let go of and
+//! nothing of theirs is touched.
+
+use cleat_api::configurationpolicy::{GROUP, UNINSTALLING};
+use cleat_core::id::{Id, Target};
+use cleat_core::policy::observed::{Departure, Policy};
+use cleat_core::write::Side;
+use cleat_runtime::execute::Read;
+use cleat_runtime::follow::{Follow, Held, Scope};
+use cleat_runtime::mirror::Look;
+use cleat_runtime::tasks::Tasks;
+use serde_json::Value;
+
+use super::{Config, Context};
+
+/// The definition of policies.
+pub(super) fn definition() -> Target {
+    let id = Id {
+        group: "apiextensions.k8s.io".to_owned(),
+        resource: "customresourcedefinitions".to_owned(),
+        namespace: String::new(),
+        name: format!("configurationpolicies.{GROUP}"),
+    };
+    Target { version: "v1".to_owned(), id }
+}
+
+/// Watches the Deployment this runs in, if it does.
+pub(super) fn follow(
+    config: &Config,
+    tasks: &Tasks,
+    on_change: impl Fn() + Send + Sync + 'static,
+) -> Option<Follow> {
+    let (namespace, name) = config.deployment.clone()?;
+    let scope = Scope {
+        group: "apps".to_owned(),
+        version: "v1".to_owned(),
+        resource: "deployments".to_owned(),
+        namespace: Some(namespace),
+        fields: Some(format!("metadata.name={name}")),
+        ..Scope::default()
+    };
+    Some(Follow::start(config.cluster_client.clone(), tasks, scope, move |_, _| on_change()))
+}
+
+impl Context {
+    pub(super) async fn departure(&self, policy: &Policy) -> Departure {
+        // A policy goes with its kind, of which a watch may tell later than of the policy. What
+        // cannot be undone is not decided from watches alone.
+        let (definition, deployment) = match policy.deleting && !policy.finalizers.is_empty() {
+            true => (self.definition_now().await, self.deployment_now().await),
+            false => (self.definition_lately(), self.deployment_lately()),
+        };
+        match (definition, deployment) {
+            (Departure::Leaving, _) | (_, Departure::Leaving) => Departure::Leaving,
+            (Departure::Unknown(why), _) | (_, Departure::Unknown(why)) => Departure::Unknown(why),
+            (Departure::Staying, Departure::Staying) => Departure::Staying,
+        }
+    }
+
+    fn definition_lately(&self) -> Departure {
+        match self.mirror.look(&definition().id) {
+            Look::Present(meta) if meta.deletion_timestamp.is_none() => Departure::Staying,
+            Look::Present(_) | Look::Absent => Departure::Leaving,
+            Look::NoSuchKind => Departure::Unknown("definitions are not served now".to_owned()),
+            Look::Unknown(reason) => Departure::Unknown(reason.to_string()),
+        }
+    }
+
+    async fn definition_now(&self) -> Departure {
+        match self.executor.read(Side::Cluster, &definition()).await {
+            Read::Present(object) if is_deleting(&object) => Departure::Leaving,
+            Read::Present(_) => Departure::Staying,
+            Read::Absent => Departure::Leaving,
+            Read::NoSuchKind => Departure::Unknown("definitions are not served now".to_owned()),
+            Read::Unknown { message } => Departure::Unknown(message),
+        }
+    }
+
+    fn deployment_lately(&self) -> Departure {
+        let (Some(follow), Some((namespace, name))) = (&self.deployment, &self.config.deployment)
+        else {
+            return Departure::Staying;
+        };
+        match follow.get(namespace, name) {
+            Held::Present(object) => match object.parse::<Value>() {
+                Ok(object) => of_deployment(&object),
+                Err(error) => Departure::Unknown(error.to_string()),
+            },
+            Held::Absent => missing(namespace, name),
+            Held::Unknown(reason) => Departure::Unknown(reason.to_string()),
+        }
+    }
+
+    async fn deployment_now(&self) -> Departure {
+        let Some((namespace, name)) = &self.config.deployment else { return Departure::Staying };
+        let id = Id {
+            group: "apps".to_owned(),
+            resource: "deployments".to_owned(),
+            namespace: namespace.clone(),
+            name: name.clone(),
+        };
+        match self.executor.read(Side::Cluster, &Target { version: "v1".to_owned(), id }).await {
+            Read::Present(object) => of_deployment(&object),
+            Read::Absent | Read::NoSuchKind => missing(namespace, name),
+            Read::Unknown { message } => Departure::Unknown(message),
+        }
+    }
+}
+
+/// A process without its Deployment is likely to end soon, and nobody said why.
+fn missing(namespace: &str, name: &str) -> Departure {
+    Departure::Unknown(format!("the Deployment {namespace}/{name} is not there"))
+}
+
+fn of_deployment(object: &Value) -> Departure {
+    let annotations = object.pointer("/metadata/annotations");
+    let said = annotations.and_then(|all| all.get(UNINSTALLING)).and_then(Value::as_str);
+    match said {
+        None | Some("" | "false") => Departure::Staying,
+        Some(_) => Departure::Leaving,
+    }
+}
+
+fn is_deleting(object: &Value) -> bool {
+    object.pointer("/metadata/deletionTimestamp").is_some_and(Value::is_string)
+}

@@ -1,0 +1,290 @@
+//! Reading everything a pass may look at. Only reads; whole objects only when something about them
+//! changed.
+//!
+//! What has to be read shows step by step: a template says which objects it is about only once its
+//! lookups were answered. So the planner is asked again what it lacks, until it lacks nothing.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cleat_api::configurationpolicy::reason;
+use cleat_core::id::Id;
+use cleat_core::policy::observed::{
+    Cluster, Controller, Definition, Departure, Kind, KindName, Namespace, Observed, Pick, Policy,
+    Read, Resolution, Subject, Template, Templates, Trial,
+};
+use cleat_core::policy::{self, Reads};
+use cleat_runtime::follow::{Follow, Held, Scope};
+use cleat_runtime::queue::Wake;
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::subjects::Needs;
+use super::templates::Answers;
+use super::{Context, Key, records, templates};
+
+/// Objects read at the same time in one pass.
+pub(super) const READS: usize = 16;
+/// Reading one thing may show that another has to be read; more rounds than these, nothing needs.
+const ROUNDS: usize = 32;
+/// How long until something is looked for again of which no watch tells that it was read.
+const SOON: Duration = Duration::from_millis(500);
+
+/// What holds for all passes of one waking.
+#[derive(Default)]
+pub(super) struct Waking {
+    pub(super) trials: BTreeMap<Id, Trial>,
+}
+
+impl Context {
+    /// Everything about a policy. `Err`: something was not read yet; when to look again.
+    pub(super) async fn observe(&self, key: &Key, waking: &mut Waking) -> Result<Observed, Wake> {
+        let (subject, annotations) = self.subject(key);
+        let mut seen = Observed {
+            now: Timestamp::now(),
+            controller: Controller {
+                departure: Departure::Staying,
+                terminating_namespaces: self.config.terminating_namespaces,
+                instance: self.config.instance.clone(),
+                say: templates::say,
+            },
+            policy: subject,
+            // It is replaced before anything depends on it.
+            templates: Templates::Failed {
+                reason: reason::TEMPLATE_ERROR,
+                message: "the templates were not looked at".to_owned(),
+            },
+            cluster: Cluster { trials: waking.trials.clone(), ..Cluster::default() },
+            memory: policy::Memory::default(),
+        };
+        let policy = match &seen.policy {
+            Subject::Policy(policy) => policy.clone(),
+            Subject::Absent => return Ok(seen),
+            Subject::Unknown(_) => return Err(Wake::After(SOON * 10)),
+        };
+        seen.memory = self.memory.with(key, |life| life.of_generation(policy.generation));
+        seen.controller.departure = self.departure(&policy).await;
+        let before = self.subjects.needs(key);
+        let mut look =
+            Looking { key, needs: Needs::default(), before, answers: Answers::default() };
+        if !policy.spec.namespace_selector.is_empty() && !policy.deleting {
+            look.needs.namespaces = true;
+            self.care_more(&look);
+            seen.cluster.namespaces = Some(self.namespaces().ok_or(Wake::After(SOON))?);
+        }
+        if !policy::is_due(&seen) {
+            if !policy.deleting {
+                return Ok(seen);
+            }
+        } else {
+            let templates = self.templates(&policy, &annotations, &mut look).await;
+            seen.templates = templates.ok_or(Wake::After(SOON))?;
+        }
+        self.fill(&policy, &mut seen, look, waking).await?;
+        Ok(seen)
+    }
+
+    fn subject(&self, key: &Key) -> (Subject, BTreeMap<String, String>) {
+        let (namespace, name) = key;
+        let mut unknown = None;
+        for policies in &self.policies {
+            match policies.get(namespace, name) {
+                Held::Absent => {}
+                Held::Unknown(reason) => unknown = Some(Held::Unknown(reason)),
+                held @ Held::Present(_) => return records::subject(&held),
+            }
+        }
+        records::subject(&unknown.unwrap_or(Held::Absent))
+    }
+
+    /// Until all is known, what mattered before may still matter.
+    pub(super) fn care_more(&self, look: &Looking<'_>) {
+        self.care(look.key, &look.needs.clone().and(&look.before));
+    }
+
+    /// Reads until the planner lacks nothing.
+    async fn fill(
+        &self,
+        policy: &Policy,
+        seen: &mut Observed,
+        mut look: Looking<'_>,
+        waking: &mut Waking,
+    ) -> Result<(), Wake> {
+        for _ in 0..ROUNDS {
+            let Reads { all, missing, questions } = policy::reads(seen);
+            for read in &all {
+                look.needs.note(read, seen);
+            }
+            if missing.is_empty() && questions.is_empty() {
+                self.care(look.key, &look.needs);
+                return Ok(());
+            }
+            self.care_more(&look);
+            let before = missing.len();
+            let mut left = 0;
+            let mut objects = Vec::new();
+            for read in missing {
+                let known = match read {
+                    Read::Object(target) => {
+                        objects.push(target);
+                        continue;
+                    }
+                    Read::Kind(name) => {
+                        let kind = self.kind(&name, policy).await;
+                        look.needs.lacks_a_kind |= !matches!(kind, Kind::Served(_));
+                        let absent = kind == Kind::Absent;
+                        seen.cluster.kinds.insert(name.clone(), kind);
+                        !absent || self.skips(&name, seen, &mut look).await
+                    }
+                    Read::Namespaces => {
+                        seen.cluster.namespaces = self.namespaces();
+                        seen.cluster.namespaces.is_some()
+                    }
+                    Read::List(of) => match self.lists.get(&of) {
+                        Some(all) => seen.cluster.lists.insert(of, all).is_none(),
+                        None => false,
+                    },
+                    Read::Resolution { index, pick } => {
+                        let template = template_at(&seen.templates, index);
+                        let found = match template {
+                            Some(template) => {
+                                let template = template.clone();
+                                self.resolution(&template, &pick, seen, &mut look).await
+                            }
+                            None => None,
+                        };
+                        match (found, resolved_at(&mut seen.templates, index)) {
+                            (Some(found), Some(resolved)) => {
+                                resolved.insert(pick, found);
+                                true
+                            }
+                            _ => false,
+                        }
+                    }
+                };
+                left += usize::from(!known);
+            }
+            let sights = objects.into_iter().map(|target| async move {
+                let sight = self.sight(&target).await;
+                (target.id, sight)
+            });
+            let sights: Vec<_> =
+                futures::stream::iter(sights).buffer_unordered(READS).collect().await;
+            for (id, sight) in sights {
+                match sight {
+                    Some(sight) => drop(seen.cluster.objects.insert(id, sight)),
+                    None => left += 1,
+                }
+            }
+            if left > 0 && left == before {
+                return Err(Wake::After(SOON));
+            }
+            if left == 0 && !questions.is_empty() {
+                self.try_out(look.key, seen, questions, waking).await;
+            }
+        }
+        Err(Wake::After(SOON))
+    }
+
+    /// A template may say to skip its object where there is no such kind. `false`: what it needs for
+    /// that was not read yet.
+    async fn skips(&self, name: &KindName, seen: &mut Observed, look: &mut Looking<'_>) -> bool {
+        let Templates::Known(all) = &seen.templates else { return true };
+        let of_kind = all.iter().enumerate().filter(|(_, template)| {
+            let definition = &template.spec.object_definition;
+            matches!(template.definition, Definition::Templated { .. })
+                && templates::kind_of(definition).as_ref() == Some(name)
+                && definition.to_string().contains("skipObject")
+        });
+        let of_kind: Vec<(usize, Template)> =
+            of_kind.map(|(index, template)| (index, template.clone())).collect();
+        for (index, template) in of_kind {
+            let pick = Pick::default();
+            let Some(found) = self.resolution(&template, &pick, seen, look).await else {
+                seen.cluster.kinds.remove(name);
+                return false;
+            };
+            if let Some(resolved) = resolved_at(&mut seen.templates, index) {
+                resolved.insert(pick, found);
+            }
+        }
+        true
+    }
+
+    /// All namespaces. `None`: they were not read yet.
+    fn namespaces(&self) -> Option<Result<Vec<Namespace>, String>> {
+        let follow = self.namespaces.get_or_init(|| {
+            let scope = Scope {
+                version: "v1".to_owned(),
+                resource: "namespaces".to_owned(),
+                ..Scope::default()
+            };
+            let (queue, subjects) = (self.queue.clone(), self.subjects.clone());
+            let client = self.config.cluster_client.clone();
+            Follow::start(client, &self.tasks, scope, move |_, _| {
+                subjects.of_namespaces(|key| queue.add(key.clone()));
+            })
+        });
+        if let Some(reason) = follow.trouble() {
+            return Some(Err(reason.to_string()));
+        }
+        if !follow.synced() {
+            return None;
+        }
+        let all =
+            follow.all().into_iter().map(|object| namespace(&object.parse().unwrap_or_default()));
+        Some(Ok(all.collect()))
+    }
+}
+
+/// One look at a policy's world.
+pub(super) struct Looking<'a> {
+    pub(super) key: &'a Key,
+    pub(super) needs: Needs,
+    pub(super) before: Needs,
+    pub(super) answers: Answers,
+}
+
+impl Needs {
+    fn note(&mut self, read: &Read, seen: &Observed) {
+        match read {
+            Read::Object(target) => drop(self.targets.insert(target.clone())),
+            Read::List(of) => drop(self.lists.insert(of.clone())),
+            Read::Namespaces => self.namespaces = true,
+            Read::Kind(name) => {
+                let kind = seen.cluster.kinds.get(name);
+                self.lacks_a_kind |= matches!(kind, Some(Kind::Absent | Kind::Unknown(_)));
+            }
+            Read::Resolution { .. } => {}
+        }
+    }
+}
+
+fn template_at(templates: &Templates, index: usize) -> Option<&Template> {
+    match templates {
+        Templates::Known(all) => all.get(index),
+        Templates::Failed { .. } => None,
+    }
+}
+
+fn resolved_at(templates: &mut Templates, index: usize) -> Option<&mut BTreeMap<Pick, Resolution>> {
+    let Templates::Known(all) = templates else { return None };
+    match all.get_mut(index) {
+        Some(Template { definition: Definition::Templated { resolved, .. }, .. }) => Some(resolved),
+        _ => None,
+    }
+}
+
+fn namespace(object: &Value) -> Namespace {
+    let metadata = object.get("metadata");
+    let field = |name: &str| metadata.and_then(|metadata| metadata.get(name));
+    let labels = field("labels").and_then(Value::as_object).into_iter().flatten();
+    Namespace {
+        name: field("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        labels: labels
+            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+            .collect(),
+        terminating: field("deletionTimestamp").is_some_and(Value::is_string),
+    }
+}

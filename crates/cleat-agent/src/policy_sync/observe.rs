@@ -1,0 +1,229 @@
+//! Reading everything a pass may look at. Only reads, and from watches wherever there is one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cleat_api::policy::{GROUP, Policy as Stored, PolicyDependency};
+use cleat_core::id::{Id, Target};
+use cleat_core::policy::observed::{KindName, Served};
+use cleat_core::policy_sync::observed::{
+    Copy, Live, Observed, Place, Policy, Standing, TemplateId, TemplateKind,
+};
+use cleat_core::policy_sync::{Depends, dependencies, template_ids};
+use cleat_core::write::Side;
+use cleat_runtime::execute::Read;
+use cleat_runtime::follow::{Follow, Held};
+use cleat_runtime::kinds::Mapping;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::Context;
+use super::templates::id;
+
+const UNREAD: &str = "not read yet";
+
+impl Context {
+    pub(super) async fn observe(&self, name: &str) -> Observed {
+        let cluster = &self.config.cluster;
+        let local = held(&self.local, cluster, name);
+        let replica = self.replica(name, &local).await;
+        let own_hub = match (&replica, &local) {
+            // No two servers give the same one.
+            (Copy::Present(replica), Copy::Present(local)) => replica.uid == local.uid,
+            _ => false,
+        };
+        let (troubles, lacks_namespace) = {
+            let lives = self.lock();
+            let life = lives.get(name);
+            let troubles = life.map(|life| life.troubles.clone()).unwrap_or_default();
+            (troubles, life.is_some_and(|life| life.lacks_namespace))
+        };
+        let mut seen = Observed {
+            now: Timestamp::now(),
+            place: Place {
+                cluster_namespace: cluster.clone(),
+                hub_namespace: cluster.clone(),
+                own_hub,
+                lacks_namespace,
+            },
+            name: name.to_owned(),
+            replica,
+            local,
+            kinds: BTreeMap::new(),
+            live: BTreeMap::new(),
+            marked: Vec::new(),
+            states: BTreeMap::new(),
+            told: BTreeMap::new(),
+            troubles,
+            instance: self.config.instance.clone(),
+        };
+        match self.templates.marked(name) {
+            Some(marked) => seen.marked = marked,
+            // Who cannot tell what there is must not take it for nothing.
+            None if seen.replica.policy().is_some_and(|replica| replica.deleting) => {
+                seen.local =
+                    Copy::Unknown("the templates on the cluster were not read yet".to_owned());
+            }
+            None => {}
+        }
+        let Some(policy) = seen.local.policy().cloned() else { return seen };
+        for id in template_ids(&policy.spec) {
+            let kind = self.template_kind(&id.kind).await;
+            let live = self.live(&id, &kind);
+            seen.kinds.insert(id.kind.clone(), kind);
+            seen.live.insert(id, live);
+        }
+        let all = dependencies(&policy.spec);
+        let on: BTreeSet<(String, String)> =
+            all.iter().map(|one| (one.0.kind.clone(), one.0.name.clone())).collect();
+        // Before looking, so that no change after it is missed.
+        self.dependents.set(name, on);
+        for Depends(dependency) in all {
+            let standing = self.standing(&dependency).await;
+            seen.states.insert(Depends(dependency), standing);
+        }
+        seen.told = self.events.of(name, &policy.uid);
+        seen
+    }
+
+    /// What the hub says. That it has let go of a policy is not taken from a watch alone, which may
+    /// be behind: what follows cannot be undone.
+    async fn replica(&self, name: &str, local: &Copy) -> Copy {
+        let replica = held(&self.hub, &self.config.cluster, name);
+        let (Copy::Absent, Copy::Present(local)) = (&replica, local) else { return replica };
+        if local.deleting {
+            return replica;
+        }
+        let id = Id {
+            group: GROUP.to_owned(),
+            resource: "policies".to_owned(),
+            namespace: self.config.cluster.clone(),
+            name: name.to_owned(),
+        };
+        match self.executor.read(Side::Hub, &Target { version: "v1".to_owned(), id }).await {
+            Read::Absent => Copy::Absent,
+            Read::Unknown { message } => Copy::Unknown(message),
+            Read::Present(_) => Copy::Unknown("the hub has it again".to_owned()),
+            Read::NoSuchKind => Copy::Unknown("the hub does not serve policies now".to_owned()),
+        }
+    }
+
+    async fn template_kind(&self, name: &KindName) -> TemplateKind {
+        if let Some(served) = self.templates.served(name) {
+            return TemplateKind::Template(served);
+        }
+        if !self.templates.synced() {
+            return TemplateKind::Unknown(UNREAD.to_owned());
+        }
+        match self.kinds.map(&name.api_version, &name.kind).await {
+            Mapping::Mapped(_) => TemplateKind::Other,
+            Mapping::NoSuchKind => TemplateKind::Missing,
+            Mapping::Unknown(message) => TemplateKind::Unknown(message),
+        }
+    }
+
+    fn live(&self, id: &TemplateId, kind: &TemplateKind) -> Live {
+        let TemplateKind::Template(served) = kind else { return Live::Absent };
+        match self.templates.get(served, &id.name) {
+            Some(Held::Absent) => Live::Absent,
+            Some(Held::Present(object)) => match object.parse() {
+                Ok(object) => Live::Present(object),
+                Err(error) => Live::Unknown(error.to_string()),
+            },
+            Some(Held::Unknown(reason)) => Live::Unknown(reason.to_string()),
+            None => Live::Unknown(UNREAD.to_owned()),
+        }
+    }
+
+    /// Whether a watch tells of changes of something that is waited for.
+    pub(super) fn is_followed(&self, dependency: &PolicyDependency) -> bool {
+        is_policy(dependency) || self.templates.served(&kind(dependency)).is_some()
+    }
+
+    async fn standing(&self, dependency: &PolicyDependency) -> Standing {
+        let held = if is_policy(dependency) {
+            Some(self.local.get(&self.config.cluster, &dependency.name))
+        } else {
+            let served = self.templates.served(&kind(dependency));
+            served.and_then(|served| self.templates.get(&served, &dependency.name))
+        };
+        match held {
+            Some(Held::Absent) => Standing::Is(None),
+            Some(Held::Unknown(reason)) => Standing::Unknown(reason.to_string()),
+            Some(Held::Present(object)) => match object.parse() {
+                Ok(object) => Standing::Is(state(&object)),
+                Err(error) => Standing::Unknown(error.to_string()),
+            },
+            None => self.foreign(dependency).await,
+        }
+    }
+
+    /// How something stands that is no kind of policy.
+    async fn foreign(&self, dependency: &PolicyDependency) -> Standing {
+        let KindName { api_version, kind } = kind(dependency);
+        let served = match self.kinds.map(&api_version, &kind).await {
+            Mapping::Mapped(mapped) => Served {
+                group: mapped.group,
+                version: mapped.version,
+                resource: mapped.resource,
+                namespaced: mapped.namespaced,
+            },
+            Mapping::NoSuchKind => return Standing::Is(None),
+            Mapping::Unknown(message) => return Standing::Unknown(message),
+        };
+        let namespace = match dependency.namespace.as_str() {
+            "" => &self.config.cluster,
+            namespace => namespace,
+        };
+        let id = id(&served, namespace, &dependency.name);
+        let target = Target { version: served.version, id };
+        match self.executor.read(Side::Cluster, &target).await {
+            Read::Present(object) => Standing::Is(state(&object)),
+            Read::Absent | Read::NoSuchKind => Standing::Is(None),
+            Read::Unknown { message } => Standing::Unknown(message),
+        }
+    }
+}
+
+fn is_policy(dependency: &PolicyDependency) -> bool {
+    let group = dependency.api_version.split_once('/').map_or("", |(group, _)| group);
+    group == GROUP && dependency.kind == "Policy"
+}
+
+fn kind(dependency: &PolicyDependency) -> KindName {
+    let PolicyDependency { api_version, kind, .. } = dependency;
+    KindName { api_version: api_version.clone(), kind: kind.clone() }
+}
+
+fn state(object: &Value) -> Option<String> {
+    let state = object.pointer("/status/compliant").and_then(Value::as_str);
+    state.filter(|state| !state.is_empty()).map(ToOwned::to_owned)
+}
+
+fn held(follow: &Follow, namespace: &str, name: &str) -> Copy {
+    match (follow.get(namespace, name), follow.trouble()) {
+        // It was not there when the server was last heard; that is no news of now.
+        (Held::Absent, Some(reason)) | (Held::Unknown(reason), _) => {
+            Copy::Unknown(reason.to_string())
+        }
+        (Held::Absent, None) => Copy::Absent,
+        (Held::Present(object), _) => match (object.parse::<Value>(), object.parse::<Stored>()) {
+            (Ok(object), Ok(stored)) => Copy::Present(Box::new(policy(object, stored))),
+            (Err(error), _) | (_, Err(error)) => {
+                Copy::Unknown(format!("the policy cannot be read: {error}"))
+            }
+        },
+    }
+}
+
+fn policy(object: Value, stored: Stored) -> Policy {
+    let Stored { metadata, spec, status } = stored;
+    Policy {
+        object,
+        uid: metadata.uid.unwrap_or_default(),
+        resource_version: metadata.resource_version.unwrap_or_default(),
+        deleting: metadata.deletion_timestamp.is_some(),
+        finalizers: metadata.finalizers.unwrap_or_default(),
+        spec,
+        status: status.unwrap_or_default(),
+    }
+}

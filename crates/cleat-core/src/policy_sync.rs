@@ -1,0 +1,26 @@
+//! Policies on a cluster: a copy of what the hub sent, the templates in it as objects of their own,
+//! and what becomes of them told back to the hub.
+//!
+//! [`plan`] says what to do next about one policy, [`report`] what to tell. A template that waits for
+//! others, or that cannot be made sense of, is stopped where it is; it is not taken away, because
+//! that would take with it what it made.
+
+mod desired;
+mod event;
+mod history;
+pub mod observed;
+mod plan;
+mod report;
+mod template;
+
+pub use history::{Told, told};
+pub use observed::Observed;
+pub use plan::{Depends, dependencies, plan, template_ids};
+pub use report::{Verdict, report};
+
+/// Holds a replica on the hub until what its templates made was let go of on the cluster, so that the
+/// hub can show what is stuck. Only policies that prune are held.
+pub const HOLD: &str = "policy.open-cluster-management.io/removal-on-cluster";
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+//! What users are told about a policy on a cluster, there and on the hub, and when to look again.
+
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use cleat_api::configurationpolicy::state;
+use cleat_api::policy::{PolicyStatus, TemplateDetail};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+
+use super::event;
+use super::history::{self, Told};
+use super::observed::{Copy, Live, Observed, Policy, Standing};
+use super::plan::{hub_side, target};
+use super::template;
+use crate::write::{Action, Plan, Side, Write};
+
+/// How long until something that could not be read is looked at again.
+const UNKNOWN_PAUSE: SignedDuration = SignedDuration::from_secs(5);
+
+/// What to tell and when to look again.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Verdict {
+    /// Events, then the policy on the cluster, then the one on the hub; empty if nothing is new.
+    pub publish: Plan,
+    /// `None`: when something changes.
+    pub wake: Option<Timestamp>,
+}
+
+/// What to say about what was seen, once there is nothing more to do about it now.
+pub fn report(seen: &Observed) -> Verdict {
+    let retry = seen.troubles.values().map(|trouble| trouble.retry_at).min();
+    let blind = matches!(seen.replica, Copy::Unknown(_))
+        || matches!(seen.local, Copy::Unknown(_))
+        || seen.states.values().any(|one| matches!(one, Standing::Unknown(_)))
+        || seen.live.values().any(|one| matches!(one, Live::Unknown(_)));
+    let look = blind.then(|| seen.now.checked_add(UNKNOWN_PAUSE).unwrap_or(seen.now));
+    let wake = [retry, look].into_iter().flatten().min();
+    let Some(local) = seen.local.policy() else {
+        return Verdict { publish: Vec::new(), wake };
+    };
+    let mut publish: Plan = Vec::new();
+    let mut events = Vec::new();
+    let mut details = Vec::new();
+    let going = local.deleting || seen.replica.policy().is_some_and(|replica| replica.deleting);
+    for (index, judged) in template::judged(seen, local).into_iter().enumerate() {
+        let before = detail_of(&local.status, &judged.name);
+        let mut told = known(seen, local, index, &judged.name);
+        let last = history::merged(told.clone(), before);
+        let said = judged.say.filter(|_| !going);
+        if let Some(message) =
+            said.filter(|message| last.first().map(|one| &one.message) != Some(message))
+        {
+            // Names of events are moments, so no two of one pass may be of the same.
+            let offset = SignedDuration::from_nanos(i64::try_from(events.len()).unwrap_or(0));
+            let at = seen.now.checked_add(offset).unwrap_or(seen.now);
+            events.push(event::about(seen, local, &judged.name, &message, at));
+            let event = history::event_name(&seen.name, at);
+            told.push(Told { at, message, event });
+        }
+        details.push(history::detail(&judged.name, history::merged(told, before)));
+    }
+    if !events.is_empty() {
+        publish.push(events);
+    }
+    let status = PolicyStatus {
+        compliant: overall(&details, local.status.compliant.as_deref()),
+        details,
+        ..PolicyStatus::default()
+    };
+    publish.extend(published(seen, local, &status).map(|action| [action].into()));
+    Verdict { publish, wake }
+}
+
+fn detail_of<'a>(status: &'a PolicyStatus, name: &str) -> Option<&'a TemplateDetail> {
+    status.details.iter().find(|detail| detail.template_meta.name == name)
+}
+
+/// What events and the template itself say.
+fn known(seen: &Observed, local: &Policy, index: usize, name: &str) -> Vec<Told> {
+    let mut told = seen.told.get(name).cloned().unwrap_or_default();
+    let id = local.spec.policy_templates.get(index).and_then(template::id);
+    if let Some(Live::Present(live)) = id.and_then(|id| seen.live.get(&id))
+        && super::desired::owner_uid(live) == Some(local.uid.as_str())
+    {
+        told.extend(history::of_object(&seen.name, live));
+    }
+    told
+}
+
+/// What the templates amount to; as before while nobody can tell.
+fn overall(details: &[TemplateDetail], before: Option<&str>) -> Option<String> {
+    let any = |state: &str| details.iter().any(|detail| detail.compliant.as_deref() == Some(state));
+    if any(state::NONCOMPLIANT) {
+        return Some(state::NONCOMPLIANT.to_owned());
+    }
+    if any(state::PENDING) {
+        return Some(state::PENDING.to_owned());
+    }
+    let all = details.iter().all(|detail| detail.compliant.as_deref() == Some(state::COMPLIANT));
+    match all && !details.is_empty() {
+        true => Some(state::COMPLIANT.to_owned()),
+        false => before.map(ToOwned::to_owned),
+    }
+}
+
+/// Writes a status wherever it is not what is there.
+fn published<'a>(
+    seen: &'a Observed,
+    local: &'a Policy,
+    status: &'a PolicyStatus,
+) -> impl Iterator<Item = Action> + 'a {
+    let replica = seen.replica.policy().filter(|_| !seen.place.own_hub);
+    let both = [Some((local, Side::Cluster)), replica.map(|replica| (replica, hub_side(seen)))];
+    both.into_iter().flatten().filter_map(move |(policy, side)| {
+        // On a cluster that is its own hub, what the hub says there of a root is not ours.
+        let same =
+            policy.status.compliant == status.compliant && policy.status.details == status.details;
+        if same {
+            return None;
+        }
+        let details = serde_json::to_value(&status.details).unwrap_or_default();
+        let patch = json!({
+            "metadata": { "uid": policy.uid, "resourceVersion": policy.resource_version },
+            "status": { "compliant": status.compliant, "details": details },
+        });
+        Some(Action { side, target: target(seen, side), write: Write::MergeStatus(patch) })
+    })
+}

@@ -1,0 +1,4 @@
+//! The life of a policy on a cluster, planned by hand and in a small world with crashes.
+
+mod stories;
+mod world;

@@ -1,0 +1,223 @@
+//! What becomes of policies, told one by one.
+
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use serde_json::{Value, json};
+
+use super::world::{CLUSTER, World, template};
+use crate::policy_sync::{HOLD, plan};
+
+fn spec(templates: Vec<Value>) -> Value {
+    json!({ "disabled": false, "remediationAction": "enforce", "policy-templates": templates })
+}
+
+fn sent(templates: Vec<Value>) -> World {
+    let mut world = World::default();
+    world.send(spec(templates));
+    world.settle();
+    world
+}
+
+#[test]
+fn a_policy_becomes_a_copy_and_its_templates_objects() {
+    let mut world = sent(vec![template("a", "None")]);
+    let local = world.local.clone().unwrap();
+    assert_eq!(local["spec"], world.hub.as_ref().unwrap()["spec"]);
+    let made = world.templates["a"].clone();
+    assert_eq!(made["spec"]["remediationAction"], "enforce");
+    assert_eq!(made["metadata"]["ownerReferences"][0]["uid"], local["metadata"]["uid"]);
+    let labels = &made["metadata"]["labels"];
+    for label in
+        ["policy.open-cluster-management.io/cluster-name", "cluster-name", "cluster-namespace"]
+    {
+        assert_eq!(labels[label], CLUSTER, "{label}");
+    }
+    assert_eq!(labels["policy.open-cluster-management.io/policy"], super::world::NAME);
+    assert!(world.hub.as_ref().unwrap()["metadata"].get("finalizers").is_none());
+    world.say("a", "Compliant; notification - all good");
+    world.settle();
+    for side in [&world.local, &world.hub] {
+        let status = World::status(side);
+        assert_eq!(status.compliant.as_deref(), Some("Compliant"));
+        assert_eq!(status.details[0].history[0].message, "Compliant; notification - all good");
+    }
+}
+
+#[test]
+fn a_change_on_the_hub_reaches_the_template_and_local_meddling_is_undone() {
+    let mut world = sent(vec![template("a", "None"), template("b", "None")]);
+    world.send(json!({
+        "disabled": false, "remediationAction": "inform", "policy-templates": [template("a", "None")],
+    }));
+    world.settle();
+    assert_eq!(world.templates["a"]["spec"]["remediationAction"], "inform");
+    assert!(!world.templates.contains_key("b"), "it left the policy");
+    world.local.as_mut().unwrap()["spec"]["remediationAction"] = json!("enforce");
+    world.templates.get_mut("a").unwrap()["spec"]["remediationAction"] = json!("enforce");
+    world.settle();
+    assert_eq!(world.templates["a"]["spec"]["remediationAction"], "inform");
+}
+
+#[test]
+fn a_hub_that_cannot_be_seen_changes_nothing() {
+    let mut world = sent(vec![template("a", "DeleteAll")]);
+    world.hub = None;
+    world.blind = true;
+    assert_eq!(plan(&world.observe()), Vec::<Vec<_>>::new());
+    world.blind = false;
+    world.settle();
+    assert!(world.local.is_none());
+}
+
+#[test]
+fn a_policy_that_prunes_is_held_on_the_hub_until_its_templates_are_gone() {
+    let mut world = sent(vec![template("a", "DeleteIfCreated")]);
+    assert_eq!(world.hub.as_ref().unwrap()["metadata"]["finalizers"], json!([HOLD]));
+    world.sticky = true;
+    world.recall();
+    world.settle();
+    assert!(world.local.is_some() && world.hub.is_some(), "went while a template was there");
+    // What hangs is told to the hub.
+    world.say("a", "Terminating; violation - Failed to delete objects: x");
+    world.settle();
+    let told = World::status(&world.hub);
+    assert_eq!(told.compliant.as_deref(), Some("NonCompliant"));
+    assert!(told.details[0].history[0].message.starts_with("Terminating; "));
+    world.templates.clear();
+    world.settle();
+    assert!(world.local.is_none() && world.hub.is_none());
+}
+
+#[test]
+fn a_human_who_removes_the_hold_lets_go() {
+    let mut world = sent(vec![template("a", "DeleteIfCreated")]);
+    world.hub = None;
+    world.settle();
+    assert!(world.local.is_none());
+}
+
+fn waiting(ignore: bool) -> Value {
+    let mut one = template("a", "DeleteAll");
+    one["ignorePending"] = json!(ignore);
+    one["extraDependencies"] = json!([{
+        "apiVersion": "policy.open-cluster-management.io/v1", "kind": "ConfigurationPolicy",
+        "name": "base", "compliance": "Compliant",
+    }]);
+    one
+}
+
+#[test]
+fn a_template_waits_for_what_it_depends_on() {
+    for (ignore, state, suffix) in
+        [(false, "Pending", ""), (true, "Compliant", " but ignorePending is true")]
+    {
+        let mut world = sent(vec![waiting(ignore)]);
+        assert!(world.templates.is_empty());
+        let status = World::status(&world.hub);
+        assert_eq!(status.compliant.as_deref(), Some(state));
+        let said = &status.details[0].history[0].message;
+        let expected = alloc::format!(
+            "{state}; Dependencies were not satisfied: 1 is still pending (ConfigurationPolicy base){suffix}"
+        );
+        assert_eq!(*said, expected);
+        world.states.insert("base".into(), Some("Compliant".into()));
+        world.settle();
+        assert!(world.templates.contains_key("a"));
+    }
+}
+
+#[test]
+fn a_dependency_that_goes_pending_takes_nothing_away() {
+    let mut world = World::default();
+    world.states.insert("base".into(), Some("Compliant".into()));
+    world.send(spec(vec![waiting(false)]));
+    world.settle();
+    let uid = world.templates["a"]["metadata"]["uid"].clone();
+    world.states.insert("base".into(), Some("NonCompliant".into()));
+    world.settle();
+    let kept = &world.templates["a"];
+    assert_eq!(kept["metadata"]["uid"], uid, "it was deleted, and pruned");
+    assert_eq!(
+        kept["spec"]["evaluationInterval"],
+        json!({ "compliant": "never", "noncompliant": "never" })
+    );
+    assert_eq!(kept["spec"]["pruneObjectBehavior"], "DeleteAll");
+    assert_eq!(World::status(&world.hub).compliant.as_deref(), Some("Pending"));
+    world.states.insert("base".into(), Some("Compliant".into()));
+    world.settle();
+    assert!(world.templates["a"]["spec"].get("evaluationInterval").is_none());
+    assert_eq!(world.templates["a"]["metadata"]["uid"], uid);
+}
+
+#[test]
+fn a_template_the_hub_could_not_resolve_is_stopped_and_not_taken_away() {
+    let mut world = sent(vec![template("a", "DeleteAll")]);
+    let uid = world.templates["a"]["metadata"]["uid"].clone();
+    let mut broken = template("a", "DeleteAll");
+    broken["objectDefinition"]["metadata"]["annotations"] =
+        json!({ "policy.open-cluster-management.io/hub-templates-error": "no such map" });
+    world.send(spec(vec![broken]));
+    world.settle();
+    assert_eq!(world.templates["a"]["metadata"]["uid"], uid);
+    let status = World::status(&world.hub);
+    assert_eq!(status.details[0].history[0].message, "NonCompliant; template-error; no such map");
+}
+
+#[test]
+fn names_that_are_taken_or_given_twice_are_complained_about() {
+    let world = sent(vec![template("a", "None"), template("a", "None")]);
+    let said: Vec<String> = World::status(&world.hub)
+        .details
+        .iter()
+        .map(|detail| detail.history[0].message.clone())
+        .collect();
+    let expected =
+        "NonCompliant; template-error; All policy-template names must be unique within a policy";
+    assert_eq!(said, [expected, expected]);
+    let mut world = World::default();
+    world.templates.insert("a".into(), json!({
+        "kind": "ConfigurationPolicy", "metadata": { "name": "a", "uid": "x", "resourceVersion": "1" },
+    }));
+    world.send(spec(vec![template("a", "None")]));
+    world.local = None;
+    let taken = world.templates["a"].clone();
+    for _ in 0..4 {
+        world.advance(jiff::SignedDuration::from_secs(1));
+        let seen = crate::policy_sync::Observed { marked: Vec::new(), ..world.observe() };
+        let mut steps = plan(&seen);
+        if steps.is_empty() {
+            steps = crate::policy_sync::report(&seen).publish;
+        }
+        for action in steps.iter().flatten() {
+            world.perform(action);
+        }
+    }
+    assert_eq!(world.templates["a"], taken);
+    let said = &World::status(&world.hub).details[0].history[0].message;
+    assert!(said.ends_with("name: a already exists outside of a Policy"), "{said}");
+}
+
+#[test]
+fn a_template_that_was_in_trouble_is_asked_to_speak_again() {
+    let mut world = sent(vec![template("a", "None")]);
+    world.templates.get_mut("a").unwrap()["status"] = json!({ "compliant": "Compliant" });
+    world.say("a", "NonCompliant; template-error; Failed to create policy template: x");
+    world.settle();
+    assert!(world.templates["a"]["status"].get("compliant").is_none());
+}
+
+#[test]
+fn history_outlives_events() {
+    let mut world = sent(vec![template("a", "None")]);
+    world.say("a", "NonCompliant; violation - x");
+    world.settle();
+    world.say("a", "Compliant; notification - y");
+    world.settle();
+    world.events.clear();
+    world.settle();
+    let history = &World::status(&world.hub).details[0].history;
+    let said: Vec<&str> = history.iter().map(|one| one.message.as_str()).collect();
+    assert_eq!(said, ["Compliant; notification - y", "NonCompliant; violation - x"]);
+}

@@ -1,0 +1,117 @@
+//! `cleat policy`: the controller of ConfigurationPolicies by itself, and trying them without any
+//! cluster.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::{Subcommand, ValueEnum};
+use cleat_agent::policy::{self, FIELD_MANAGER};
+use cleat_core::policy::observed::TerminatingNamespaces;
+use cleat_hub::prepare;
+use cleat_runtime::connect::connect;
+use cleat_runtime::tasks::Tasks;
+
+use crate::interrupt::interrupted;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Look after the ConfigurationPolicies of one cluster. Needs no hub.
+    Controller(Controller),
+    /// Try ConfigurationPolicies on given objects. Needs no cluster; nothing is changed.
+    ///
+    /// Ends with 0 if they hold, with 2 if they do not, and with 1 if something went wrong.
+    #[command(alias = "dry-run")]
+    Dryrun(cleat_cli::dryrun::Args),
+}
+
+#[derive(clap::Args)]
+struct Controller {
+    /// The kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's own account]
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// The context in it
+    #[arg(long)]
+    context: Option<String>,
+    /// A namespace to look for policies in; may be given several times [default: all]
+    #[arg(long = "namespace", env = "WATCH_NAMESPACE", value_delimiter = ',')]
+    namespaces: Vec<String>,
+    /// The Deployment this runs in, as NAMESPACE/NAME: annotated with
+    /// policy.open-cluster-management.io/uninstalling, policies are let go of without pruning
+    #[arg(long)]
+    deployment: Option<String>,
+    /// Whether selectors that do not say take namespaces that are being deleted
+    #[arg(long, value_enum, default_value = "IfMatch")]
+    default_terminating_namespace_inclusion: Inclusion,
+    /// Template functions that may not be used
+    #[arg(long, value_delimiter = ',')]
+    template_function_denylist: Vec<String>,
+    /// Policies under way at the same time
+    #[arg(long, alias = "evaluation-concurrency", default_value_t = 32)]
+    workers: usize,
+    /// Give the cluster Cleat's definitions first, in place of others of the same names
+    #[arg(long)]
+    define: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Inclusion {
+    #[value(name = "IfMatch")]
+    IfMatch,
+    #[value(name = "Drop")]
+    Drop,
+}
+
+pub(crate) fn run(args: Args) -> Result<ExitCode> {
+    match args.verb {
+        Verb::Dryrun(args) => Ok(ExitCode::from(cleat_cli::dryrun::run(&args)?)),
+        Verb::Controller(args) => {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            runtime.block_on(serve(args))?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+async fn serve(args: Controller) -> Result<()> {
+    let cluster_config = crate::agent::cluster(args.kubeconfig, args.context).await?;
+    let server = cluster_config.cluster_url.to_string();
+    let cluster_client = connect(cluster_config, FIELD_MANAGER)?;
+    if args.define {
+        prepare::prepare_cluster(&cluster_client).await.context("give the cluster its kinds")?;
+    }
+    let deployment = match args.deployment.as_deref() {
+        None => None,
+        Some(text) => {
+            let (namespace, name) =
+                text.split_once('/').context("--deployment is written NAMESPACE/NAME")?;
+            Some((namespace.to_owned(), name.to_owned()))
+        }
+    };
+    let tasks = Tasks::new();
+    let namespaces = args.namespaces.into_iter().filter(|name| !name.is_empty()).collect();
+    let config = policy::Config {
+        namespaces,
+        deployment,
+        terminating_namespaces: match args.default_terminating_namespace_inclusion {
+            Inclusion::IfMatch => TerminatingNamespaces::Included,
+            Inclusion::Drop => TerminatingNamespaces::Dropped,
+        },
+        denied_functions: args.template_function_denylist,
+        instance: std::env::var("POD_NAME").unwrap_or_else(|_| "cleat".to_owned()),
+        workers: args.workers.max(1),
+        ..policy::Config::new(cluster_client)
+    };
+    policy::start(config, &tasks);
+    eprintln!("looking after the policies of {server}; Ctrl-C stops");
+    interrupted().await?;
+    eprintln!("stopping");
+    tasks.shutdown().await;
+    Ok(())
+}
