@@ -21,6 +21,7 @@ pub mod registration;
 pub mod replicaset;
 pub mod rollout;
 pub mod selector;
+pub mod stranded;
 pub mod ttl;
 pub mod work;
 pub mod write;

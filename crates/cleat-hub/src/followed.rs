@@ -65,6 +65,14 @@ impl<T: Kept> Followed<T> {
         keys.filter_map(|key| state.items.get(key).cloned()).collect()
     }
 
+    /// In order of their names.
+    pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Arc<T>> {
+        let state = self.state();
+        let from = (namespace.to_owned(), String::new());
+        let there = state.items.range(from..).take_while(|((of, _), _)| of == namespace);
+        there.map(|(_, item)| Arc::clone(item)).collect()
+    }
+
     pub(crate) fn every(&self, mut visit: impl FnMut(&T)) {
         let items: Vec<Arc<T>> = self.state().items.values().cloned().collect();
         items.iter().for_each(|item| visit(item));

@@ -3,17 +3,16 @@
 //! Nothing here asks a server for anything at intervals: watches and the times that plans name are
 //! all that starts a pass. Several hubs may run side by side; they do the same twice, and no harm.
 
-use cleat_core::ttl::Finished;
 use cleat_runtime::execute::{self, Executor};
 use cleat_runtime::queue::{self, Queue};
 use cleat_runtime::tasks::{Stop, Tasks};
 use kube::Client;
 
 use crate::followed::{Followed, Key};
-use crate::kinds::{DECISION, PLACEMENT, SET, WORK, every};
+use crate::kinds::{CLUSTER, DECISION, PLACEMENT, SET, WORK, every};
 use crate::replicaset::{self, Replicasets};
-use crate::ttl;
-use crate::view::{Decision, Placement, Set, Work};
+use crate::view::{Cluster, Decision, Placement, Set, Work};
+use crate::{stranded, ttl};
 
 /// As whom the hub's controllers write.
 const MANAGER: &str = "cleat-hub";
@@ -28,6 +27,7 @@ pub struct Config {
 /// How many sets are looked after at the same time.
 const SETS_AT_ONCE: usize = 8;
 const FINISHED_AT_ONCE: usize = 4;
+const STRANDED_AT_ONCE: usize = 4;
 
 /// Runs the hub's controllers until `stop` says so; then what is under way ends, and no more begins.
 pub async fn run(config: Config, mut stop: Stop) {
@@ -39,6 +39,7 @@ pub async fn run(config: Config, mut stop: Stop) {
     });
     let sets: Queue<Key> = Queue::new();
     let finished: Queue<Key> = Queue::new();
+    let leaving: Queue<Key> = Queue::new();
     let works: Followed<Work> = Followed::new();
     let cx = Replicasets {
         executor: executor.clone(),
@@ -62,6 +63,7 @@ pub async fn run(config: Config, mut stop: Stop) {
     tasks.spawn("follow sets", following);
 
     let (queue, due, cx_sets) = (sets.clone(), finished.clone(), cx.sets.clone());
+    let waits = leaving.clone();
     let following = works.clone().follow(
         every(&hub_client, &None, WORK),
         tasks.stop(),
@@ -72,12 +74,29 @@ pub async fn run(config: Config, mut stop: Stop) {
             for set in [old, new].into_iter().flatten().filter_map(Work::set) {
                 queue.add(set);
             }
-            if let Some(Work::Finished(Finished { namespace, name, .. })) = new {
-                due.add((namespace.clone(), name.clone()));
+            if let Some(work) = new.and_then(Work::finished) {
+                due.add((work.namespace.clone(), work.name.clone()));
+            }
+            if let Some(work) = new.and_then(Work::leaving) {
+                waits.add((work.namespace.clone(), work.name.clone()));
             }
         },
     );
     tasks.spawn("follow works", following);
+
+    let (clusters, waits) = (Followed::<Cluster>::new(), leaving.clone());
+    let all_works = works.clone();
+    let following = clusters.clone().follow(
+        every(&hub_client, &None, CLUSTER),
+        tasks.stop(),
+        move |_: Option<&Cluster>, new: Option<&Cluster>| {
+            let there = new.map(|cluster| all_works.in_namespace(&cluster.name));
+            for work in there.iter().flatten().filter_map(|work| work.leaving()) {
+                waits.add((work.namespace.clone(), work.name.clone()));
+            }
+        },
+    );
+    tasks.spawn("follow clusters", following);
 
     let (queue, cx_sets) = (sets.clone(), cx.sets.clone());
     let following = cx.placements.clone().follow(
@@ -118,6 +137,11 @@ pub async fn run(config: Config, mut stop: Stop) {
         replicaset::pass(std::sync::Arc::clone(&cx), key)
     });
     tasks.spawn("sets", passes);
+    let (stranded_executor, stranded_works) = (executor.clone(), works.clone());
+    let passes = queue::run(leaving.clone(), STRANDED_AT_ONCE, move |key| {
+        stranded::pass(stranded_executor.clone(), stranded_works.clone(), clusters.clone(), key)
+    });
+    tasks.spawn("stranded works", passes);
     let passes = queue::run(due, FINISHED_AT_ONCE, move |key| {
         ttl::pass(executor.clone(), works.clone(), key)
     });
@@ -126,5 +150,6 @@ pub async fn run(config: Config, mut stop: Stop) {
     stop.stopped().await;
     sets.close();
     finished.close();
+    leaving.close();
     tasks.shutdown().await;
 }

@@ -20,6 +20,9 @@ pub(crate) const PLACEMENT: Kind =
 pub(crate) const DECISION: Kind =
     ["cluster.open-cluster-management.io", "v1beta1", "PlacementDecision", "placementdecisions"];
 
+pub(crate) const CLUSTER: Kind =
+    ["cluster.open-cluster-management.io", "v1", "ManagedCluster", "managedclusters"];
+
 /// Everything of a kind, or what a namespace has of it.
 pub(crate) fn every(client: &Client, namespace: &Option<String>, kind: Kind) -> Api<DynamicObject> {
     let [group, version, kind, plural] = kind;

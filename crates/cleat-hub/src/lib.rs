@@ -8,5 +8,6 @@ mod mirror;
 pub mod prepare;
 pub mod registration;
 mod replicaset;
+mod stranded;
 mod ttl;
 mod view;

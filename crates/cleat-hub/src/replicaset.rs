@@ -82,7 +82,7 @@ impl Replicasets {
         let children = if set.deleting {
             self.list(&set.key()).await
         } else if self.works.is_listed() {
-            Some(self.works.group(&set.key()).iter().filter_map(|work| child(work)).collect())
+            Some(self.works.group(&set.key()).iter().filter_map(|work| work.child()).collect())
         } else {
             None
         };
@@ -137,13 +137,6 @@ impl Replicasets {
                 None
             }
         }
-    }
-}
-
-fn child(work: &Work) -> Option<Arc<Child>> {
-    match work {
-        Work::Child { child, .. } => Some(Arc::clone(child)),
-        Work::Finished(_) => None,
     }
 }
 

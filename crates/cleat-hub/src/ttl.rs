@@ -15,7 +15,7 @@ const RETRY: Duration = Duration::from_secs(10);
 
 pub(crate) async fn pass(executor: Executor, works: Followed<Work>, key: Key) -> Wake {
     let Some(work) = works.get(&key) else { return Wake::OnChange };
-    let Work::Finished(work) = &*work else { return Wake::OnChange };
+    let Some(work) = work.finished() else { return Wake::OnChange };
     let now = jiff::Timestamp::now();
     let plan = plan(work, now);
     if plan.is_empty() {

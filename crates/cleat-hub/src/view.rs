@@ -5,6 +5,7 @@ use std::sync::Arc;
 use cleat_api::manifestworkreplicaset::SET_LABEL;
 use cleat_api::placement::PLACEMENT_LABEL;
 use cleat_core::replicaset as core;
+use cleat_core::stranded::{Leaving, Silent};
 use cleat_core::ttl::Finished;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::DynamicObject;
@@ -37,38 +38,65 @@ impl Kept for Set {
     }
 }
 
-/// Works of sets, and works that are done and to be deleted some day. No other is of interest.
-pub(crate) enum Work {
-    Child { set: String, child: Arc<core::Child> },
-    Finished(Finished),
+/// What the stories about works need of one. A work that is nobody's business is not kept.
+pub(crate) struct Work {
+    child: Option<(String, Arc<core::Child>)>,
+    finished: Option<Finished>,
+    leaving: Option<Leaving>,
 }
 
 impl Work {
     /// The set it is of. A namespace has no dot in it, so the first one ends it.
     pub(crate) fn set(&self) -> Option<Key> {
-        let Self::Child { set, .. } = self else { return None };
-        let (namespace, name) = set.split_once('.')?;
+        let (namespace, name) = self.child.as_ref()?.0.split_once('.')?;
         Some((namespace.to_owned(), name.to_owned()))
+    }
+
+    pub(crate) fn child(&self) -> Option<Arc<core::Child>> {
+        self.child.as_ref().map(|(_, child)| Arc::clone(child))
+    }
+
+    /// That it is done and to be deleted some day.
+    pub(crate) fn finished(&self) -> Option<&Finished> {
+        self.finished.as_ref()
+    }
+
+    /// That it waits for its agent to let it go.
+    pub(crate) fn leaving(&self) -> Option<&Leaving> {
+        self.leaving.as_ref()
     }
 }
 
 impl Kept for Work {
     fn keep(object: DynamicObject) -> Option<Self> {
-        let labels = object.metadata.labels.as_ref();
-        match labels.and_then(|labels| labels.get(SET_LABEL)) {
-            Some(set) => {
-                let child = core::Child::read(&object.metadata, &object.data);
-                Some(Self::Child { set: set.clone(), child: Arc::new(child) })
-            }
-            None => Finished::read(&object.metadata, &object.data).map(Self::Finished),
-        }
+        let DynamicObject { metadata, data, .. } = object;
+        let set = metadata.labels.as_ref().and_then(|labels| labels.get(SET_LABEL));
+        let child = set.map(|set| (set.clone(), Arc::new(core::Child::read(&metadata, &data))));
+        let finished = Finished::read(&metadata, &data);
+        let leaving = Leaving::read(&metadata, &data);
+        let wanted = child.is_some() || finished.is_some() || leaving.is_some();
+        wanted.then_some(Self { child, finished, leaving })
     }
 
     fn group(&self) -> Option<String> {
-        match self {
-            Self::Child { set, .. } => Some(set.clone()),
-            Self::Finished(_) => None,
-        }
+        self.child.as_ref().map(|(set, _)| set.clone())
+    }
+}
+
+/// A cluster of which nothing is heard; others are not kept.
+pub(crate) struct Cluster {
+    pub(crate) name: String,
+    pub(crate) silent: Silent,
+}
+
+impl Kept for Cluster {
+    fn keep(object: DynamicObject) -> Option<Self> {
+        let silent = Silent::read(&object.data)?;
+        Some(Self { name: object.metadata.name?, silent })
+    }
+
+    fn group(&self) -> Option<String> {
+        None
     }
 }
 

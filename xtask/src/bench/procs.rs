@@ -96,6 +96,8 @@ impl Agent<'_> {
             command.args(["--workers", &workers.to_string()]);
         }
         let level = if self.tells { "warn,cleat_runtime::connect=trace" } else { "warn" };
+        // Whoever wants to know more than the figures asks for it, and bears the cost.
+        let level = std::env::var("CLEAT_LOG").unwrap_or_else(|_| level.to_owned());
         command.env("CLEAT_LOG", level).env("NO_COLOR", "1");
         Process::start(command, self.log)
     }

@@ -265,16 +265,19 @@ impl Context {
             life.objects.retain(|id, _| targets.contains_key(id));
             seen.troubles.clone_from(&life.troubles);
             life.wake = None;
+            let asked: BTreeMap<&Id, u64> = seen
+                .wanted
+                .iter()
+                .filter_map(|wanted| Some((wanted.place.id()?, wanted.digest)))
+                .collect();
             for (id, object) in &life.objects {
                 let until = object.repairs.and_then(|repairs| repairs.not_before());
                 // A quarrel is about what was asked for then; a new wish is not held back by it.
                 let digest = object.verified.as_ref().map(|verified| verified.digest);
-                let same = seen
-                    .wanted
-                    .iter()
-                    .any(|wanted| wanted.place.id() == Some(id) && Some(wanted.digest) == digest);
+                let same = digest.is_some() && asked.get(id).copied() == digest;
                 seen.pauses.extend(until.filter(|_| same).map(|until| (id.clone(), until)));
             }
+            drop(asked);
             let applied_now = seen.hub.work().is_some_and(is_applied);
             for wanted in &mut seen.wanted {
                 let object = wanted.place.id().and_then(|id| life.objects.get(id));

@@ -17,7 +17,7 @@ use cleat_api::manifestwork::{
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::converge::{self, Need, Stuck};
 use super::observed::{
@@ -68,9 +68,19 @@ fn publish(seen: &Observed, work: &Work) -> Option<Action> {
     if status == work.status {
         return None;
     }
+    // A work may have a thousand manifests, so what stays as it is is not sent again.
+    let mut changes = Map::new();
+    if status.conditions != work.status.conditions {
+        changes.insert("conditions".into(), json!(status.conditions));
+    }
+    if status.resource_status != work.status.resource_status {
+        // Written out even if it is empty: what a patch leaves out stays.
+        let manifests = &status.resource_status.manifests;
+        changes.insert("resourceStatus".into(), json!({ "manifests": manifests }));
+    }
     let patch = json!({
         "metadata": { "uid": work.uid, "resourceVersion": work.resource_version },
-        "status": status,
+        "status": changes,
     });
     let write = Write::MergeStatus(patch);
     Some(Action { side: Side::Hub, target: work_target(seen, work), write })

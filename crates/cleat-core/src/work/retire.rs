@@ -136,17 +136,15 @@ pub(crate) const NEEDLESS: &str = "removeStrategy Needless";
 
 /// Whether deleting a namespace or a definition would take along what the work says to keep.
 fn holds_kept(seen: &Observed, book: &Book, holder: &Id) -> bool {
-    let inside = |id: &Id| match (&*holder.group, &*holder.resource) {
-        ("", "namespaces") => id.namespace == holder.name,
+    let is_inside: &dyn Fn(&Id) -> bool = match (&*holder.group, &*holder.resource) {
+        ("", "namespaces") => &|id| id.namespace == holder.name,
         ("apiextensions.k8s.io", "customresourcedefinitions") => {
             let (resource, group) = holder.name.split_once('.').unwrap_or_default();
-            id.resource == resource && id.group == group
+            &move |id| id.resource == resource && id.group == group
         }
-        _ => false,
+        _ => return false,
     };
-    let ids = book.ids();
-    let mut inside = ids.into_iter().filter(|id| inside(id));
-    inside.any(|id| match seen.live.get(id) {
+    book.ids().into_iter().filter(|id| is_inside(id)).any(|id| match seen.live.get(id) {
         Some(Seen::Present(present)) => {
             matches!(wish(seen, book, id, present), Ownership::Kept(_))
         }

@@ -2,16 +2,17 @@
 //!
 //! Which resource a kind is only a cluster can say; everything else is here.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use cleat_api::manifestwork::{
-    ConditionRule, FeedbackRule, FeedbackScrapeType, ManifestConfigOption, ManifestWorkSpec,
-    ManifestWorkStatus, ServerSideApplyConfig, UpdateStrategyType, condition,
+    ConditionRule, FeedbackRule, FeedbackScrapeType, ManifestConfigOption, ManifestResourceMeta,
+    ManifestWorkSpec, ManifestWorkStatus, ServerSideApplyConfig, UpdateStrategyType, condition,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -163,14 +164,15 @@ pub fn wanted(
     mappings: &BTreeMap<(String, String), Mapping>,
 ) -> Vec<Wanted> {
     let ManifestWorkSpec { workload, manifest_configs, .. } = spec;
+    let complete = complete(status);
     let manifests = workload.manifests.into_iter();
-    manifests.map(|manifest| one(manifest.0, &manifest_configs, status, mappings)).collect()
+    manifests.map(|manifest| one(manifest.0, &manifest_configs, &complete, mappings)).collect()
 }
 
 fn one(
     manifest: Value,
     configs: &[ManifestConfigOption],
-    status: &ManifestWorkStatus,
+    complete: &BTreeSet<Id>,
     mappings: &BTreeMap<(String, String), Mapping>,
 ) -> Wanted {
     let (api_version, kind, mut place) = match ask(&manifest) {
@@ -195,7 +197,7 @@ fn one(
     };
     Wanted {
         digest: digest(&manifest, &strategy),
-        complete: place.id().is_some_and(|id| is_complete(status, id)),
+        complete: place.id().is_some_and(|id| complete.contains(id)),
         place,
         api_version,
         kind,
@@ -214,17 +216,18 @@ fn digest(manifest: &Value, strategy: &Strategy) -> u64 {
     hash.finalize().iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
-/// Whether a manifest's own condition says that it is complete.
-fn is_complete(status: &ManifestWorkStatus, id: &Id) -> bool {
-    status.resource_status.manifests.iter().any(|manifest| {
-        let meta = &manifest.resource_meta;
-        (&meta.group, &meta.resource, &meta.namespace, &meta.name)
-            == (&id.group, &id.resource, &id.namespace, &id.name)
-            && manifest
-                .conditions
-                .iter()
-                .any(|c| c.type_ == condition::COMPLETE && c.status == "True")
-    })
+/// The objects of which a manifest's own condition says that it is complete.
+fn complete(status: &ManifestWorkStatus) -> BTreeSet<Id> {
+    let says = |c: &Condition| c.type_ == condition::COMPLETE && c.status == "True";
+    let manifests = status.resource_status.manifests.iter();
+    manifests
+        .filter(|manifest| manifest.conditions.iter().any(says))
+        .map(|manifest| {
+            let ManifestResourceMeta { group, resource, namespace, name, .. } =
+                manifest.resource_meta.clone();
+            Id { group, resource, namespace, name }
+        })
+        .collect()
 }
 
 #[cfg(test)]

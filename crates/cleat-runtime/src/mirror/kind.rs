@@ -48,8 +48,9 @@ pub(super) struct Kind {
     synced: bool,
     relist: bool,
     reached: u64,
-    /// The newest write of ours. Until the watch got there it tells of an earlier time.
-    written: u64,
+    /// Names that we wrote, by the revision of the write, as long as the watch tells of an earlier
+    /// time: it may yet tell of the end of what was there before.
+    ahead: BTreeSet<(u64, u64)>,
     line: Line,
     attention: Arc<Notify>,
 }
@@ -93,7 +94,7 @@ impl Kind {
             synced: false,
             relist: false,
             reached: 0,
-            written: 0,
+            ahead: BTreeSet::new(),
             line: Line::New,
             attention: Arc::new(Notify::new()),
         }
@@ -132,8 +133,10 @@ impl Kind {
         }
         let id = Arc::new(id.clone());
         // The watch tells of everything, so a name it never told of is not there.
-        let up_to_date = self.synced && self.listing.is_none() && self.reached >= self.written;
-        let known = if up_to_date && !self.names.contains(&id.namespace, &id.name) {
+        let up_to_date = self.synced && self.listing.is_none();
+        let hash = self.names.hash(&id.namespace, &id.name);
+        let told_of = self.names.contains(hash) || self.ahead.iter().any(|(_, name)| *name == hash);
+        let known = if up_to_date && !told_of {
             Known::absent(self.reached, self.round)
         } else {
             self.unread.insert(Arc::clone(&id));
@@ -228,11 +231,13 @@ impl Kind {
         self.names.replace(self.listing.take().unwrap_or_default());
         self.synced = true;
         self.reached = revision.unwrap_or_default();
+        self.catch_up();
         let Self { spots, names, unread, round, .. } = self;
         let mut changed = Vec::new();
         for (Named(id), entry) in spots.values_mut().flatten() {
             // One that came to be cared about after the list had told of it must be read.
-            if entry.listed == *round || names.contains(&id.namespace, &id.name) {
+            let hash = names.hash(&id.namespace, &id.name);
+            if entry.listed == *round || names.contains(hash) {
                 continue;
             }
             if entry.known.listed(None, revision, *round) {
@@ -269,14 +274,26 @@ impl Kind {
 
     pub(super) fn reached(&mut self, revision: u64) {
         self.reached = self.reached.max(revision);
+        self.catch_up();
+    }
+
+    fn catch_up(&mut self) {
+        let next = (self.reached.saturating_add(1), 0);
+        if self.ahead.first().is_some_and(|first| *first < next) {
+            self.ahead = self.ahead.split_off(&next);
+        }
     }
 
     pub(super) fn wrote(&mut self, id: &Id, meta: Arc<Meta>) -> Option<Arc<Id>> {
         self.names.insert(&id.namespace, &id.name);
+        let hash = self.names.hash(&id.namespace, &id.name);
         if let Some(listing) = &mut self.listing {
-            listing.insert(self.names.hash(&id.namespace, &id.name));
+            listing.insert(hash);
         }
-        self.written = self.written.max(meta.resource_version.parse().unwrap_or(u64::MAX));
+        let revision = meta.resource_version.parse().unwrap_or(u64::MAX);
+        if revision > self.reached {
+            self.ahead.insert((revision, hash));
+        }
         let round = self.round;
         let (id, entry) = self.entry(&id.namespace, &id.name)?;
         let changed = entry.known.wrote(meta, round);

@@ -24,8 +24,9 @@ impl Names {
         self.secret.hash_one((namespace, name))
     }
 
-    pub(super) fn contains(&self, namespace: &str, name: &str) -> bool {
-        self.all.contains(&self.hash(namespace, name))
+    /// By its [hash](Self::hash).
+    pub(super) fn contains(&self, hash: u64) -> bool {
+        self.all.contains(&hash)
     }
 
     pub(super) fn insert(&mut self, namespace: &str, name: &str) {

@@ -63,6 +63,37 @@ async fn a_silent_cluster_is_unknown_and_tainted_until_it_is_heard_again() -> Re
 }
 
 #[tokio::test]
+async fn a_leaving_work_says_since_when_its_cluster_is_silent() -> Result<()> {
+    let fleet = Fleet::new("life").await?;
+    let joined = fleet.joined("c").await?;
+    let name = &joined.name;
+    let controllers = cleat_runtime::tasks::Tasks::new();
+    let namespace = Some(name.clone());
+    let config = cleat_hub::hub::Config { hub_client: fleet.hub.clone(), namespace };
+    controllers.spawn("hub", cleat_hub::hub::run(config, controllers.stop()));
+    let works: Api<ManifestWork> = Api::namespaced(fleet.hub.clone(), name);
+    let work = json!({
+        "metadata": { "name": "w", "finalizers": [cleat_core::work::WORK_FINALIZER] },
+        "spec": { "workload": { "manifests": [] } },
+    });
+    create(&works, work).await?;
+    joined.tasks.shutdown().await;
+    crate::delete(&works, "w").await?;
+    let cluster = fleet.until(name, "ManagedClusterConditionAvailable", "Unknown").await?;
+    let unheard = condition(&cluster, "ManagedClusterConditionAvailable").context("it is told")?;
+    let since = format!("cluster {name} is unreachable since {}", unheard.last_transition_time.0);
+    let told = |work: &ManifestWork| {
+        let deleting = cleat_world::fleet::condition_of(work, "Deleting");
+        deleting.is_some_and(|deleting| deleting.message.contains(&since))
+    };
+    seen(&works, "w", told).await?;
+    let patch = kube::api::Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    works.patch("w", &Default::default(), &patch).await?;
+    controllers.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_denied_cluster_loses_its_rights_at_once_even_with_works() -> Result<()> {
     let fleet = Fleet::new("life").await?;
     let joined = fleet.joined("c").await?;

@@ -64,6 +64,24 @@ async fn an_account_with_rights_gets_its_objects_and_loses_them() -> Result<()> 
 }
 
 #[tokio::test]
+async fn an_account_that_gets_its_rights_later_gets_its_objects_then() -> Result<()> {
+    let fleet = Fleet::start("rightful-later").await?;
+    let spec = account(&fleet, "robot", json!([])).await?;
+    fleet.work("one", vec![fleet.map("a", "1")], spec).await?;
+    fleet.told("one", "Applied", "False").await?;
+    let all = ["create", "update", "patch", "get", "delete"];
+    let rules = json!([{ "apiGroups": [""], "resources": ["configmaps"], "verbs": all }]);
+    let patch = kube::api::Patch::Merge(json!({ "rules": rules }));
+    fleet.there::<Role>().patch("robot", &Default::default(), &patch).await?;
+    // Whoever gave the right and does not want to wait a minute edits the work.
+    fleet.rewrite("one", vec![fleet.map("a", "2")]).await?;
+    fleet.told("one", "Applied", "True").await?;
+    assert!(fleet.maps().get_opt("a").await?.is_some());
+    fleet.end("one").await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn what_is_to_stay_needs_no_right_to_delete() -> Result<()> {
     let fleet = Fleet::start("no-delete").await?;
     let most = ["create", "update", "patch", "get"];
