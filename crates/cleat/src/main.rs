@@ -12,6 +12,11 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
+/// Much is parsed and little kept, by many threads. This allocator gives back what is not kept;
+/// docs/benchmarks.md has the figures.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// A fleet manager for Kubernetes clusters that knows how to let go.
 #[derive(Parser)]
 #[command(name = "cleat", version, propagate_version = true)]

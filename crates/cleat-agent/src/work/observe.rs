@@ -257,6 +257,7 @@ impl Context {
             if generation.is_some() && life.generation != generation {
                 // What was refused may be asked for differently now.
                 life.troubles.clear();
+                life.objects.values_mut().for_each(|object| object.permission = None);
                 life.generation = generation;
             }
             let known =

@@ -41,7 +41,7 @@ pub fn plan(seen: &Observed) -> Plan {
         (Hub::Work(_), Ledger::Present(book)) if book.deleting => retire_all(seen, book, vec![]),
         // A cluster that leaves gets nothing new, and nothing back that somebody took away.
         (Hub::Work(_), _) if seen.leaving.is_some() => vec![],
-        (Hub::Work(work), _) if !work.has_finalizer() => vec![vec![add_finalizer(seen, work)]],
+        (Hub::Work(work), ledger) if !work.has_finalizer() => take_in(seen, work, ledger),
         (Hub::Work(work), _) if work.is_complete() => vec![],
         (Hub::Work(work), Ledger::Absent) => converge::begin(seen, work),
         (Hub::Work(work), Ledger::Present(book)) => converge::plan(seen, work, book),
@@ -49,6 +49,18 @@ pub fn plan(seen: &Observed) -> Plan {
         (Hub::Absent, Ledger::Absent) => vec![],
         (Hub::Absent, Ledger::Present(book)) => evict(seen, book),
     }
+}
+
+/// A new work is held on the hub before anything is written down on the cluster, and a work that
+/// cannot be held is not begun.
+fn take_in(seen: &Observed, work: &Work, ledger: &Ledger) -> Plan {
+    let mut steps = vec![vec![add_finalizer(seen, work)]];
+    if let Ledger::Absent = ledger
+        && !work.is_complete()
+    {
+        steps.extend(converge::begin(seen, work));
+    }
+    steps
 }
 
 /// The work is deleted: the hub object goes when everything of it is settled on the cluster.

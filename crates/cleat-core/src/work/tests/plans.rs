@@ -1,6 +1,7 @@
 //! Single looks and what follows from them.
 
 use std::vec;
+use std::vec::Vec;
 
 use super::world::{World, id};
 use crate::work::observed::{Ledger, Seen};
@@ -23,12 +24,15 @@ fn settled(name: &'static str, wanted: &[(usize, u8)]) -> World {
 }
 
 #[test]
-fn a_new_work_gets_its_finalizer_first_and_nothing_else() {
+fn a_new_work_is_held_on_the_hub_before_anything_is_written_down() {
     let mut world = World::default();
     world.ask("one", &[(0, 1)]);
     let plan = plan(&world.observe("one", || true));
-    assert_eq!(plan.len(), 1);
-    assert!(matches!(&plan[0][..], [action] if action.side == Side::Hub));
+    let sides: Vec<Vec<Side>> =
+        plan.iter().map(|step| step.iter().map(|action| action.side).collect()).collect();
+    assert_eq!(sides, [[Side::Hub], [Side::Cluster]]);
+    assert!(matches!(&plan[0][0].write, Write::Merge(_)), "the finalizer");
+    assert_eq!(plan[1][0].target.id.resource, "appliedmanifestworks");
 }
 
 #[test]
