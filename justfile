@@ -34,3 +34,7 @@ bench-work *ARGS:
 # A hub with 1,000 simulated clusters of 20 works each, and 100 of them leaving
 bench-fleet *ARGS:
     cargo xtask bench fleet {{ARGS}}
+
+# 200 policies on 500 simulated clusters, propagated and reported
+bench-policy-fleet *ARGS:
+    cargo xtask bench policy-fleet {{ARGS}}

@@ -6,6 +6,7 @@
 
 mod bare;
 mod fleet;
+mod policy_fleet;
 mod procs;
 mod stage;
 mod table;
@@ -40,10 +41,28 @@ pub(crate) enum Args {
         #[arg(long)]
         as_built: bool,
     },
+    /// Policies: spread to simulated clusters, and what those say gathered
+    PolicyFleet {
+        /// A tenth of everything, to see that it runs
+        #[arg(long)]
+        quick: bool,
+        /// These numbers of clusters instead, each from nothing
+        #[arg(long, value_delimiter = ',')]
+        clusters: Vec<usize>,
+        /// So many policies instead
+        #[arg(long)]
+        policies: Option<usize>,
+        /// Run what is built, optimised or not: to see that it runs, not to measure
+        #[arg(long)]
+        as_built: bool,
+    },
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let as_built = matches!(args, Args::Fleet { as_built: true, .. });
+    let as_built = matches!(
+        args,
+        Args::Fleet { as_built: true, .. } | Args::PolicyFleet { as_built: true, .. }
+    );
     if !as_built {
         build()?;
     }
@@ -59,6 +78,9 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             match args {
                 Args::Work { quick, workers } => work::run(*quick, *workers).await,
                 Args::Fleet { quick, clusters, as_built: _ } => fleet::run(*quick, clusters).await,
+                Args::PolicyFleet { quick, clusters, policies, as_built: _ } => {
+                    policy_fleet::run(*quick, clusters, *policies).await
+                }
             }
         };
         tokio::select! {

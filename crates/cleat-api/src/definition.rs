@@ -8,6 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube_core::CustomResourceExt;
 use serde_json::Value;
 
+use crate::addonplacementscore::AddOnPlacementScore;
 use crate::ansiblejob::AnsibleJob;
 use crate::appliedmanifestwork::AppliedManifestWork;
 use crate::clusterclaim::ClusterClaim;
@@ -32,6 +33,7 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
 /// The kinds a hub serves, sorted by name.
 pub fn hub_definitions() -> Vec<CustomResourceDefinition> {
     sorted(vec![
+        definition::<AddOnPlacementScore>(),
         definition::<AnsibleJob>(),
         definition::<LeftoverRecord>(),
         definition::<ManagedCluster>(),

@@ -3,6 +3,7 @@
 //! One file per kind. The CustomResourceDefinitions are generated from these types
 //! ([`definitions`]), so what a server accepts and what the code understands cannot drift apart.
 
+pub mod addonplacementscore;
 pub mod admission;
 pub mod ansiblejob;
 pub mod appliedmanifestwork;

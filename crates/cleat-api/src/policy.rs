@@ -198,6 +198,9 @@ pub struct CompliancePerCluster {
     /// What still binds a cluster that one set leaves out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remaining_bindings: Vec<RemainingBinding>,
+    /// What keeps the policy there, or from getting there; nothing if all is as it should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -11,12 +11,15 @@ extern crate std;
 
 pub mod clusterset;
 pub mod condition;
+pub mod digest;
 pub mod id;
 pub mod lease;
 pub mod leave;
 pub mod name;
+pub mod placement;
 pub mod policy;
 pub mod policy_sync;
+pub mod propagation;
 pub mod registration;
 pub mod replicaset;
 pub mod rollout;

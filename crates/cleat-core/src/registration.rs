@@ -11,4 +11,4 @@ pub mod approval;
 pub mod hub;
 pub mod identity;
 pub mod join;
-mod quantity;
+pub(crate) mod quantity;

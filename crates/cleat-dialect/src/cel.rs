@@ -14,6 +14,7 @@ use std::{
 use cel::{
     Context, ExecutionError, IdedExpr, Value,
     common::ast::{EntryExpr, Expr, LiteralValue, operators},
+    extractors::This,
     objects::{Key, Map},
     parser::Parser,
 };
@@ -262,12 +263,28 @@ pub enum Functions {
     Kubernetes,
     /// And `hasConditions`, which the condition rules of works have.
     Works,
+    /// And `scores`, by which placements ask a cluster for what add-ons say of it. The answers are
+    /// under [`SCORES`] in the cluster.
+    Placements,
+}
+
+/// Where the function `scores` looks; no field of Kubernetes is called so.
+pub const SCORES: &str = "\u{0}scores";
+
+/// The scores under a name, or none.
+fn scores(This(this): This<Value>, name: Arc<String>) -> Result<Value, ExecutionError> {
+    let none = || Ok(Value::List(Arc::default()));
+    let key = |text: &str| Key::String(Arc::new(text.to_owned()));
+    let Value::Map(cluster) = this else { return Err(ExecutionError::NoSuchOverload) };
+    let Some(Value::Map(all)) = cluster.map.get(&key(SCORES)) else { return none() };
+    all.map.get(&Key::String(name)).map_or_else(none, |found| Ok(found.clone()))
 }
 
 impl Functions {
     fn context(self) -> &'static Context<'static> {
         static KUBERNETES: OnceLock<Context<'static>> = OnceLock::new();
         static WORKS: OnceLock<Context<'static>> = OnceLock::new();
+        static PLACEMENTS: OnceLock<Context<'static>> = OnceLock::new();
         match self {
             Self::Kubernetes => KUBERNETES.get_or_init(kubernetes),
             Self::Works => WORKS.get_or_init(|| {
@@ -282,6 +299,11 @@ impl Functions {
                         Ok(Value::Bool(any))
                     },
                 );
+                context
+            }),
+            Self::Placements => PLACEMENTS.get_or_init(|| {
+                let mut context = kubernetes();
+                context.add_function("scores", scores);
                 context
             }),
         }

@@ -9,9 +9,11 @@ use cleat_runtime::tasks::{Stop, Tasks};
 use kube::Client;
 
 use crate::followed::{Followed, Key};
-use crate::kinds::{CLUSTER, DECISION, PLACEMENT, SET, WORK, every};
+use crate::kinds::{DECISION, PLACEMENT, SET, WORK, every};
+use crate::placement::{self, Placements};
+use crate::propagation::{self, Propagation};
 use crate::replicaset::{self, Replicasets};
-use crate::view::{Cluster, Decision, Placement, Set, Work};
+use crate::view::{Decision, Placement, Set, Work};
 use crate::{stranded, ttl};
 
 /// As whom the hub's controllers write.
@@ -28,6 +30,10 @@ pub struct Config {
 const SETS_AT_ONCE: usize = 8;
 const FINISHED_AT_ONCE: usize = 4;
 const STRANDED_AT_ONCE: usize = 4;
+/// One after the other, so that each knows what those before it chose.
+const PLACEMENTS_AT_ONCE: usize = 1;
+const POLICIES_AT_ONCE: usize = 8;
+const POLICY_SETS_AT_ONCE: usize = 2;
 
 /// Runs the hub's controllers until `stop` says so; then what is under way ends, and no more begins.
 pub async fn run(config: Config, mut stop: Stop) {
@@ -51,6 +57,21 @@ pub async fn run(config: Config, mut stop: Stop) {
         setbacks: Default::default(),
     };
     let tasks = Tasks::new();
+    let placing = Placements::new(executor.clone(), cx.placements.clone(), cx.decisions.clone());
+    let spreading =
+        Propagation::new(executor.clone(), hub_client.clone(), namespace.clone(), &placing, &tasks);
+    let (to_spread, all_works, waits) = (spreading.clone(), works.clone(), leaving.clone());
+    placing.follow(&hub_client, &namespace, &tasks, move |cluster, alike| {
+        if !alike {
+            to_spread.look_at_all();
+        }
+        let silent = cluster.filter(|cluster| cluster.silent.is_some());
+        let there = silent.map(|cluster| all_works.in_namespace(&cluster.seen.name));
+        for work in there.iter().flatten().filter_map(|work| work.leaving()) {
+            waits.add((work.namespace.clone(), work.name.clone()));
+        }
+    });
+    spreading.follow(&tasks);
 
     let queue = sets.clone();
     let following = cx.sets.clone().follow(
@@ -84,26 +105,23 @@ pub async fn run(config: Config, mut stop: Stop) {
     );
     tasks.spawn("follow works", following);
 
-    let (clusters, waits) = (Followed::<Cluster>::new(), leaving.clone());
-    let all_works = works.clone();
-    let following = clusters.clone().follow(
-        every(&hub_client, &None, CLUSTER),
-        tasks.stop(),
-        move |_: Option<&Cluster>, new: Option<&Cluster>| {
-            let there = new.map(|cluster| all_works.in_namespace(&cluster.name));
-            for work in there.iter().flatten().filter_map(|work| work.leaving()) {
-                waits.add((work.namespace.clone(), work.name.clone()));
-            }
-        },
-    );
-    tasks.spawn("follow clusters", following);
-
-    let (queue, cx_sets) = (sets.clone(), cx.sets.clone());
+    let (queue, cx_sets, to_place) = (sets.clone(), cx.sets.clone(), placing.clone());
+    let to_spread = spreading.clone();
     let following = cx.placements.clone().follow(
         every(&hub_client, &namespace, PLACEMENT),
         tasks.stop(),
         move |old: Option<&Placement>, new: Option<&Placement>| {
             let key = new.or(old).map(Placement::key);
+            match &key {
+                Some(key) => {
+                    to_place.queue.add(key.clone());
+                    to_spread.decided_again(key, false);
+                }
+                None => {
+                    to_place.look_at_all();
+                    to_spread.look_at_all();
+                }
+            }
             cx_sets.every(|set| {
                 if set.looks_at(key.as_ref()) {
                     queue.add(set.key())
@@ -113,15 +131,20 @@ pub async fn run(config: Config, mut stop: Stop) {
     );
     tasks.spawn("follow placements", following);
 
-    let (queue, cx_sets) = (sets.clone(), cx.sets.clone());
+    let (queue, cx_sets, to_place) = (sets.clone(), cx.sets.clone(), placing.clone());
+    let to_spread = spreading.clone();
     let following = cx.decisions.clone().follow(
         every(&hub_client, &namespace, DECISION),
         tasks.stop(),
         move |old: Option<&Decision>, new: Option<&Decision>| {
             if old.is_none() && new.is_none() {
+                to_place.look_at_all();
+                to_spread.look_at_all();
                 return cx_sets.every(|set| queue.add(set.key()));
             }
             for key in [old, new].into_iter().flatten().map(Decision::placement) {
+                to_place.queue.add(key.clone());
+                to_spread.decided_again(&key, false);
                 cx_sets.every(|set| {
                     if set.looks_at(Some(&key)) {
                         queue.add(set.key())
@@ -138,6 +161,7 @@ pub async fn run(config: Config, mut stop: Stop) {
     });
     tasks.spawn("sets", passes);
     let (stranded_executor, stranded_works) = (executor.clone(), works.clone());
+    let clusters = placing.clusters.clone();
     let passes = queue::run(leaving.clone(), STRANDED_AT_ONCE, move |key| {
         stranded::pass(stranded_executor.clone(), stranded_works.clone(), clusters.clone(), key)
     });
@@ -147,7 +171,26 @@ pub async fn run(config: Config, mut stop: Stop) {
     });
     tasks.spawn("finished works", passes);
 
+    let (to_place, placements) = (placing.clone(), placing.queue.clone());
+    let passes = queue::run(placements.clone(), PLACEMENTS_AT_ONCE, move |key| {
+        placement::pass(to_place.clone(), key)
+    });
+    tasks.spawn("placements", passes);
+
+    let (cx, roots) = (spreading.clone(), spreading.roots.clone());
+    let passes =
+        queue::run(roots.clone(), POLICIES_AT_ONCE, move |key| propagation::pass(cx.clone(), key));
+    tasks.spawn("policies", passes);
+    let (cx, policy_sets) = (spreading.clone(), spreading.sets_due.clone());
+    let passes = queue::run(policy_sets.clone(), POLICY_SETS_AT_ONCE, move |key| {
+        propagation::pass_set(cx.clone(), key)
+    });
+    tasks.spawn("policy sets", passes);
+
     stop.stopped().await;
+    roots.close();
+    policy_sets.close();
+    placements.close();
     sets.close();
     finished.close();
     leaving.close();

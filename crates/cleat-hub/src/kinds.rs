@@ -22,6 +22,20 @@ pub(crate) const DECISION: Kind =
 
 pub(crate) const CLUSTER: Kind =
     ["cluster.open-cluster-management.io", "v1", "ManagedCluster", "managedclusters"];
+pub(crate) const CLUSTER_SET: Kind =
+    ["cluster.open-cluster-management.io", "v1beta2", "ManagedClusterSet", "managedclustersets"];
+pub(crate) const SET_BINDING: Kind = [
+    "cluster.open-cluster-management.io",
+    "v1beta2",
+    "ManagedClusterSetBinding",
+    "managedclustersetbindings",
+];
+pub(crate) const SCORE: Kind = [
+    "cluster.open-cluster-management.io",
+    "v1alpha1",
+    "AddOnPlacementScore",
+    "addonplacementscores",
+];
 
 /// Everything of a kind, or what a namespace has of it.
 pub(crate) fn every(client: &Client, namespace: &Option<String>, kind: Kind) -> Api<DynamicObject> {

@@ -24,8 +24,10 @@ pub(crate) async fn pass(
     else {
         return Wake::OnChange;
     };
-    let Some(work) = work.leaving() else { return Wake::OnChange };
-    let plan = plan(work, &cluster.silent, jiff::Timestamp::now());
+    let (Some(work), Some(silent)) = (work.leaving(), &cluster.silent) else {
+        return Wake::OnChange;
+    };
+    let plan = plan(work, silent, jiff::Timestamp::now());
     if plan.is_empty() {
         return Wake::OnChange;
     }

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
+use cleat_api::managedclusterset::{
+    ClusterSetSelector, ManagedClusterSet, ManagedClusterSetSpec, SelectorType,
+};
 use cleat_api::manifestworkreplicaset::SET_LABEL;
 use cleat_api::placement::PLACEMENT_LABEL;
+use cleat_core::placement as placing;
 use cleat_core::replicaset as core;
 use cleat_core::stranded::{Leaving, Silent};
 use cleat_core::ttl::Finished;
@@ -83,27 +87,11 @@ impl Kept for Work {
     }
 }
 
-/// A cluster of which nothing is heard; others are not kept.
-pub(crate) struct Cluster {
-    pub(crate) name: String,
-    pub(crate) silent: Silent,
-}
-
-impl Kept for Cluster {
-    fn keep(object: DynamicObject) -> Option<Self> {
-        let silent = Silent::read(&object.data)?;
-        Some(Self { name: object.metadata.name?, silent })
-    }
-
-    fn group(&self) -> Option<String> {
-        None
-    }
-}
-
 pub(crate) struct Placement {
     pub(crate) metadata: ObjectMeta,
     /// Nothing but the status.
     pub(crate) data: Value,
+    pub(crate) wish: placing::Wish,
 }
 
 impl Placement {
@@ -115,8 +103,9 @@ impl Placement {
 
 impl Kept for Placement {
     fn keep(object: DynamicObject) -> Option<Self> {
+        let wish = placing::Wish::read(&object.metadata, &object.data);
         let (metadata, data) = slim(object);
-        Some(Self { metadata, data })
+        Some(Self { metadata, data, wish })
     }
 
     fn group(&self) -> Option<String> {
@@ -127,6 +116,7 @@ impl Kept for Placement {
 pub(crate) struct Decision {
     pub(crate) metadata: ObjectMeta,
     pub(crate) data: Value,
+    pub(crate) decision: Arc<placing::Decision>,
     placement: String,
 }
 
@@ -145,13 +135,91 @@ impl Kept for Decision {
     fn keep(object: DynamicObject) -> Option<Self> {
         let labels = object.metadata.labels.as_ref();
         let placement = labels.and_then(|labels| labels.get(PLACEMENT_LABEL))?.clone();
+        let decision = Arc::new(placing::Decision::read(&object.metadata, &object.data));
         let (metadata, data) = slim(object);
-        Some(Self { metadata, data, placement })
+        Some(Self { metadata, data, decision, placement })
     }
 
     fn group(&self) -> Option<String> {
         let namespace = self.metadata.namespace.as_deref().unwrap_or_default();
         Some(Self::group_of(namespace, &self.placement))
+    }
+}
+
+/// A cluster as placements, policies and the works of one that is silent see it.
+pub(crate) struct Cluster {
+    pub(crate) seen: Arc<placing::Cluster>,
+    /// If it is.
+    pub(crate) silent: Option<Silent>,
+}
+
+impl Kept for Cluster {
+    fn keep(object: DynamicObject) -> Option<Self> {
+        let silent = Silent::read(&object.data);
+        let seen = Arc::new(placing::Cluster::read(&object.metadata, &object.data));
+        Some(Self { seen, silent })
+    }
+
+    fn group(&self) -> Option<String> {
+        None
+    }
+}
+
+/// A set of clusters that could be read.
+pub(crate) struct ClusterSet(pub(crate) Arc<ManagedClusterSet>);
+
+impl Kept for ClusterSet {
+    fn keep(object: DynamicObject) -> Option<Self> {
+        let mut metadata = object.metadata;
+        metadata.managed_fields = None;
+        let spec = object.data.get("spec").cloned().unwrap_or_else(|| json!({}));
+        // One that cannot be read is still a set that is there; it has no clusters.
+        let spec = serde_json::from_value(spec).unwrap_or_else(|_| unreadable());
+        Some(Self(Arc::new(ManagedClusterSet { metadata, spec, status: None })))
+    }
+
+    fn group(&self) -> Option<String> {
+        None
+    }
+}
+
+fn unreadable() -> ManagedClusterSetSpec {
+    let selector_type = SelectorType::Unknown;
+    let cluster_selector = ClusterSetSelector { selector_type, label_selector: None };
+    ManagedClusterSetSpec { cluster_selector, managed_namespaces: Vec::new() }
+}
+
+/// Lets a namespace choose from a set.
+pub(crate) struct SetBinding {
+    namespace: String,
+    pub(crate) set: String,
+}
+
+impl Kept for SetBinding {
+    fn keep(object: DynamicObject) -> Option<Self> {
+        // One that is being deleted binds no more.
+        if object.metadata.deletion_timestamp.is_some() {
+            return None;
+        }
+        let set = object.data.pointer("/spec/clusterSet").and_then(Value::as_str)?;
+        let namespace = object.metadata.namespace.clone().unwrap_or_default();
+        Some(Self { namespace, set: set.to_owned() })
+    }
+
+    fn group(&self) -> Option<String> {
+        Some(self.namespace.clone())
+    }
+}
+
+pub(crate) struct Scores(pub(crate) Arc<placing::Scores>);
+
+impl Kept for Scores {
+    fn keep(object: DynamicObject) -> Option<Self> {
+        Some(Self(Arc::new(placing::Scores::read(&object.metadata, &object.data))))
+    }
+
+    fn group(&self) -> Option<String> {
+        None
     }
 }
 

@@ -37,6 +37,7 @@ const CLUSTER_SET: &str = "managedclustersets.cluster.open-cluster-management.io
 const BINDING: &str = "managedclustersetbindings.cluster.open-cluster-management.io";
 const LEFTOVERS: &str = "leftoverrecords.cleat.dev";
 const CLAIM: &str = "clusterclaims.cluster.open-cluster-management.io";
+const SCORE: &str = "addonplacementscores.cluster.open-cluster-management.io";
 const JOB: &str = "ansiblejobs.tower.ansible.com";
 const CONFIGURATION: &str = "configurationpolicies.policy.open-cluster-management.io";
 const POLICY: &str = "policies.policy.open-cluster-management.io";
@@ -51,6 +52,7 @@ fn they_are_sorted_and_have_a_status_of_their_own() {
     assert_eq!(
         names,
         [
+            SCORE,
             JOB,
             RECORD,
             CLAIM,

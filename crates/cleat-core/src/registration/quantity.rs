@@ -60,7 +60,7 @@ impl core::fmt::Display for Sum {
 }
 
 /// Thousand-millionths, and whether it counts in powers of two.
-fn parse(quantity: &str) -> Option<(i128, bool)> {
+pub(crate) fn parse(quantity: &str) -> Option<(i128, bool)> {
     let end = quantity.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-')));
     let (number, suffix) = quantity.split_at_checked(end.unwrap_or(quantity.len()))?;
     let (unit, binary) = unit(suffix)?;

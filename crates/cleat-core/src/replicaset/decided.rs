@@ -76,6 +76,23 @@ impl Decided {
         }
     }
 
+    /// Whether it says which clusters are *not* chosen. That there is no placement says so of all.
+    pub fn is_certain(&self) -> bool {
+        match self {
+            Self::Settled(_) | Self::NoPlacement => true,
+            Self::Unknown | Self::Undecided | Self::Unsettled { .. } => false,
+        }
+    }
+
+    /// The clusters it lists, also while it is being rewritten.
+    pub fn clusters(&self) -> impl Iterator<Item = &str> {
+        let groups = match self {
+            Self::Settled(groups) | Self::Unsettled { listed: groups, .. } => groups.as_slice(),
+            Self::Unknown | Self::NoPlacement | Self::Undecided => &[],
+        };
+        groups.iter().flat_map(|group| group.clusters.iter().map(String::as_str))
+    }
+
     pub(super) fn groups(&self) -> &[Group] {
         match self {
             Self::Settled(groups) => groups,

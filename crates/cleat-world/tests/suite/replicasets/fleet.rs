@@ -63,7 +63,9 @@ impl Fleet {
 
     pub(super) async fn placement(&self, name: &str) -> Result<()> {
         let placements: Api<Placement> = self.place.api();
-        create(&placements, json!({ "metadata": { "name": name }, "spec": {} })).await?;
+        let ours = json!({ placement::SCHEDULING_DISABLED: "true" });
+        let metadata = json!({ "name": name, "annotations": ours });
+        create(&placements, json!({ "metadata": metadata, "spec": {} })).await?;
         Ok(())
     }
 

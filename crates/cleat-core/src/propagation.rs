@@ -1,0 +1,259 @@
+//! The story of one root policy: a replica in the namespace of every cluster it is bound to, kept as
+//! the root says, taken away again, and what the clusters report gathered in the root's status.
+//!
+//! What users may rely on:
+//! - *A cluster that leaves a decision loses its replica*, and so does every cluster when the root is
+//!   disabled or gone, when the binding goes, or when the placement goes.
+//! - *A cluster that cannot be reached loses nothing for that.* Its replica is held, the root's
+//!   status says so, and what the placement decides counts again once the cluster is back. Whoever
+//!   wants it gone before deletes the replica.
+//! - *Nothing is deleted for lack of knowledge*: while any placement the policy is bound to has not
+//!   decided, is half written or cannot be read, no replica of the policy is deleted.
+//! - *What is wrong on one cluster holds up no other.*
+//! - A cluster that leaves the fleet is another story's, and so is what it has.
+//! - A replica is known by its label and name. Policies without the label are never touched, and
+//!   neither is anything in a namespace that is not that of a cluster.
+//! - A replica that is being deleted and does not go is in the root's status, with what its cluster
+//!   says about it, until it is gone.
+//!
+//! Not decided here: which clusters placements choose, and what agents do with replicas. Templates
+//! are resolved elsewhere and handed in.
+
+mod bind;
+mod content;
+mod event;
+mod policyset;
+mod replica;
+mod report;
+mod root;
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use alloc::{format, vec};
+
+use jiff::{SignedDuration, Timestamp};
+
+pub use self::bind::{Binding, Source};
+use self::bind::{Links, Placed};
+use self::content::Contents;
+pub use self::content::{Resolved, definitions, has_hub_templates, sets_depended_on};
+pub use self::event::{Event, events};
+pub use self::policyset::{PolicySet, Standing, report_set};
+pub use self::replica::Replica;
+use self::replica::Wanted;
+pub use self::report::{Verdict, report};
+pub use self::root::Root;
+
+use crate::placement::Cluster;
+use crate::replicaset::Decided;
+use crate::write::{Action, Plan, Write};
+
+/// Everything `plan` may look at.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    pub now: Timestamp,
+    /// Namespace and name of the root.
+    pub key: (String, String),
+    /// None: a server said that there is none.
+    pub root: Option<Arc<Root>>,
+    /// All bindings of the root's namespace.
+    pub bindings: Vec<Arc<Binding>>,
+    /// Sets of policies by namespace and name: those of the root's namespace, and whichever the
+    /// root depends on.
+    pub sets: BTreeMap<(String, String), Arc<PolicySet>>,
+    /// What the bindings refer to. One that is missing here was not looked at.
+    ///
+    /// A plan that deletes is carried out only if it was made from what a server just said of the
+    /// root, the bindings, the sets and the decisions: watches of several kinds tell in any order.
+    pub decided: BTreeMap<Source, Decided>,
+    /// The clusters of the hub.
+    pub clusters: BTreeMap<String, Arc<Cluster>>,
+    /// The replicas of the root, by cluster.
+    pub replicas: BTreeMap<String, Arc<Replica>>,
+    /// The root's templates for each cluster, if it has templates to be resolved on the hub.
+    pub resolved: BTreeMap<String, Resolved>,
+    /// What failed lately.
+    pub setbacks: Setbacks,
+    /// What was said of clusters lately.
+    pub told: BTreeMap<String, String>,
+}
+
+/// By cluster.
+pub type Setbacks = BTreeMap<String, Setback>;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setback {
+    pub attempts: u32,
+    /// Empty where there is nothing to tell anybody.
+    pub message: String,
+}
+
+/// How many replicas are written in one pass; the next pass goes on where this one ended.
+const BATCH: usize = 64;
+
+/// How long a cluster must have been back before it counts that it is not chosen: whoever decides
+/// has to notice as well.
+const BACK: SignedDuration = SignedDuration::from_secs(10);
+
+/// What a replica waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Hold {
+    /// The cluster cannot be reached.
+    Away,
+    /// It has just come back.
+    Back(Timestamp),
+    /// It leaves the fleet. What becomes of all it has is part of that story.
+    Leaving,
+    /// Some decision is not known.
+    Unsure,
+    /// The namespace is not that of a cluster.
+    Foreign,
+}
+
+/// What one cluster needs.
+enum Intent<'a> {
+    Create(&'a str, Wanted<'a>),
+    Update(&'a Replica, Wanted<'a>),
+    Delete(&'a Replica),
+}
+
+impl Intent<'_> {
+    fn cluster(&self) -> &str {
+        match self {
+            Self::Create(cluster, _) => cluster,
+            Self::Update(replica, _) | Self::Delete(replica) => &replica.cluster,
+        }
+    }
+
+    /// None if its content is not at hand.
+    fn action(&self) -> Option<Action> {
+        match self {
+            Self::Create(_, wanted) => wanted.create(),
+            Self::Update(replica, wanted) => wanted.replace(replica),
+            Self::Delete(replica) => Some(replica.delete()),
+        }
+    }
+}
+
+/// What should happen next. An empty plan: nothing to do now.
+pub fn plan(seen: &Observed) -> Plan {
+    let mut intents = intents(seen, &Spread::of(seen));
+    let attempts = |cluster: &str| seen.setbacks.get(cluster).map_or(0, |setback| setback.attempts);
+    // What failed before goes last, so that it cannot keep others waiting.
+    intents.sort_by_key(|intent| attempts(intent.cluster()));
+    let step: Vec<Action> = intents.iter().take(BATCH).filter_map(Intent::action).collect();
+    if step.is_empty() { vec![] } else { vec![step] }
+}
+
+/// Whether the plan takes anything away.
+pub fn removes(plan: &Plan) -> bool {
+    plan.iter().flatten().any(|action| matches!(action.write, Write::Delete { .. }))
+}
+
+/// The clusters whose templates must be resolved to say what they need.
+pub fn placed_clusters(seen: &Observed) -> Vec<String> {
+    let spread = Spread::of(seen);
+    let known = spread.placed.into_keys().filter(|cluster| seen.clusters.contains_key(*cluster));
+    known.map(Into::into).collect()
+}
+
+/// Where the root goes, as far as that is known.
+struct Spread<'a> {
+    /// None if it goes nowhere, because somebody said so.
+    root: Option<&'a Root>,
+    links: Links<'a>,
+    placed: BTreeMap<&'a str, Placed<'a>>,
+}
+
+impl<'a> Spread<'a> {
+    fn of(seen: &'a Observed) -> Self {
+        let root = seen.root.as_deref();
+        let links = Links::of(seen);
+        match root.filter(|root| root.is_spread()) {
+            Some(root) => Self { root: Some(root), placed: links.placed(), links },
+            None => Self { root: None, placed: BTreeMap::new(), links },
+        }
+    }
+
+    /// Why a replica of a cluster that was not chosen stays.
+    fn hold(&self, seen: &Observed, replica: &Replica) -> Option<Hold> {
+        let Some(cluster) = seen.clusters.get(&replica.cluster) else { return Some(Hold::Foreign) };
+        if cluster.deleting {
+            return Some(Hold::Leaving);
+        }
+        self.root?;
+        if !self.links.are_certain() {
+            return Some(Hold::Unsure);
+        }
+        // Nothing binds it any more: somebody took it away from everywhere.
+        if self.links.is_empty() {
+            return None;
+        }
+        if cluster.is_away() {
+            return Some(Hold::Away);
+        }
+        let back = cluster.available_since()?.checked_add(BACK).ok()?;
+        (back > seen.now).then_some(Hold::Back(back))
+    }
+}
+
+/// Everything that is not yet as it should be and may be changed now, in the order of clusters.
+fn intents<'a>(seen: &'a Observed, spread: &Spread<'a>) -> Vec<Intent<'a>> {
+    let mut intents = vec![];
+    if let Some(root) = spread.root {
+        let mut contents = Contents::new(seen, root);
+        for (cluster, how) in &spread.placed {
+            let replica = seen.replicas.get(*cluster).map(|replica| &**replica);
+            if replica.is_some_and(|replica| replica.deleting) {
+                continue;
+            }
+            let Some(wanted) = wanted(seen, root, cluster, how, &mut contents) else { continue };
+            match replica {
+                None => intents.push(Intent::Create(cluster, wanted)),
+                Some(replica) if wanted.differs(replica) => {
+                    intents.push(Intent::Update(replica, wanted));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    for replica in seen.replicas.values().filter(|replica| !replica.deleting) {
+        let placed = spread.placed.contains_key(&*replica.cluster);
+        if !placed && spread.hold(seen, replica).is_none() {
+            intents.push(Intent::Delete(replica));
+        }
+    }
+    intents
+}
+
+/// What a cluster's replica is to be; none while that cannot be said.
+fn wanted<'a>(
+    seen: &'a Observed,
+    root: &'a Root,
+    cluster: &'a str,
+    how: &Placed<'a>,
+    contents: &mut Contents<'a>,
+) -> Option<Wanted<'a>> {
+    let replica = seen.replicas.get(cluster);
+    // Enforcing is not taken back because a decision cannot be read.
+    if how.maybe_enforced && how.enforce.is_none() && replica.is_some() {
+        return None;
+    }
+    // Where there is no such cluster, or it leaves, there is nobody to carry it out.
+    if replica.is_none() && seen.clusters.get(cluster).is_none_or(|cluster| cluster.deleting) {
+        return None;
+    }
+    let (content, iv) = contents.of(cluster, how.enforce)?;
+    let kept = replica.and_then(|replica| replica.iv.as_deref());
+    Some(Wanted::new(root, cluster, content, iv.or(kept)))
+}
+
+/// The name of a root's replicas.
+pub fn replica_name(key: &(String, String)) -> String {
+    format!("{}.{}", key.0, key.1)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,345 @@
+//! Templates that are resolved on the hub, for each cluster by itself.
+//!
+//! What a template read is watched, and a change of it wakes the policies that used it. Results are
+//! remembered only as digests: the same question is not asked again until something it depends on
+//! changed.
+
+mod keys;
+mod read;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cleat_api::policy::name::HUB_TEMPLATES_ERROR;
+use cleat_core::digest::digest;
+use cleat_core::id::{Id, Target};
+use cleat_core::placement::Cluster;
+use cleat_core::propagation::{
+    Observed, Resolved, Root, definitions, has_hub_templates, placed_clusters,
+};
+use cleat_runtime::kinds::Kinds;
+use cleat_runtime::mirror::Mirror;
+use cleat_runtime::queue::Queue;
+use cleat_runtime::tasks::Tasks;
+use cleat_template::{
+    ClusterScoped, Context, Delimiters, Encryption, ResolveOptions, Source, TemplateError, resolve,
+    uses_encryption,
+};
+use kube::Client;
+use serde_json::{Value, json};
+
+use self::read::Answers;
+use crate::followed::Key;
+
+/// How often lists are read again: no watch tells of them.
+const LISTS: Duration = Duration::from_secs(30);
+
+/// How many lookups one template may make.
+const MOST_LOOKUPS: usize = 200;
+
+pub(super) struct Templates {
+    hub_client: Client,
+    kinds: Kinds,
+    mirror: Mirror,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What was found, by root and cluster.
+    found: BTreeMap<(Key, String), Found>,
+    /// Who used an object.
+    users: BTreeMap<Id, BTreeSet<Key>>,
+}
+
+struct Found {
+    /// Of everything but the objects that were read.
+    inputs: String,
+    digest: String,
+    iv: Option<String>,
+    problem: Option<String>,
+    used: BTreeSet<Target>,
+    lists: bool,
+}
+
+impl State {
+    /// Something that was read may be another now.
+    fn changed(&mut self, id: &Id) -> BTreeSet<Key> {
+        let users = self.users.get(id).cloned().unwrap_or_default();
+        self.found.retain(|(root, _), found| {
+            !users.contains(root) || !found.used.iter().any(|target| target.id == *id)
+        });
+        users
+    }
+}
+
+/// One cluster's part in the resolution of a root.
+struct Case<'a> {
+    root: &'a Root,
+    cluster: &'a Cluster,
+    account: Option<&'a str>,
+}
+
+impl Templates {
+    pub(super) fn new(hub_client: Client, roots: Queue<Key>, tasks: &Tasks) -> Arc<Self> {
+        let state: Arc<Mutex<State>> = Arc::default();
+        let changing = Arc::clone(&state);
+        let mirror = Mirror::new(hub_client.clone(), tasks, move |id| {
+            let mut state = changing.lock().unwrap_or_else(PoisonError::into_inner);
+            state.changed(id).into_iter().for_each(|root| roots.add(root));
+        });
+        let kinds = Kinds::new(hub_client.clone());
+        Arc::new(Self { hub_client, kinds, mirror, state })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn forget(&self, root: &Key) {
+        let mut state = self.state();
+        state.found.retain(|(of, _), _| of != root);
+        state.users.retain(|_, users| {
+            users.remove(root);
+            !users.is_empty()
+        });
+        drop(state);
+        self.mirror.interest(&owner(root), &BTreeSet::new());
+    }
+
+    /// Resolves the root's templates for every cluster it goes to. Answers when to look again even
+    /// if nothing is heard of.
+    pub(super) async fn resolve(&self, seen: &mut Observed) -> Option<Duration> {
+        let root = seen.root.clone().filter(|root| has_hub_templates(&root.spec))?;
+        let account = root.spec.pointer("/hubTemplateOptions/serviceAccountName");
+        let account = account.and_then(Value::as_str).filter(|name| !name.is_empty());
+        let mut answers = Answers::new(&root.namespace, account);
+        let mut lists = false;
+        let mut targets = BTreeSet::new();
+        for cluster in placed_clusters(seen) {
+            let Some(facts) = seen.clusters.get(&cluster).cloned() else { continue };
+            let case = Case { root: &root, cluster: &facts, account };
+            let replica = seen.replicas.get(&cluster);
+            let inputs = case.inputs();
+            let at = (seen.key.clone(), cluster.clone());
+            let known = self.state().found.get(&at).and_then(|found| {
+                let same = found.inputs == inputs && !found.lists;
+                let there = replica.is_some_and(|one| one.has_definitions(&found.digest));
+                targets.extend(found.used.iter().filter(|_| same && there).cloned());
+                (same && there).then(|| Resolved::Known {
+                    definitions: None,
+                    digest: found.digest.clone(),
+                    iv: found.iv.clone(),
+                    problem: found.problem.clone(),
+                })
+            });
+            let resolved = match known {
+                Some(known) => known,
+                None => {
+                    let iv = replica.and_then(|replica| replica.iv.clone());
+                    let (resolved, used) = self.one(&case, &mut answers, iv).await;
+                    lists |= used.lists;
+                    targets.extend(used.targets.iter().cloned());
+                    if let Resolved::Known { digest, iv, problem, .. } = &resolved {
+                        let found = Found {
+                            inputs,
+                            digest: digest.clone(),
+                            iv: iv.clone(),
+                            problem: problem.clone(),
+                            used: used.targets,
+                            lists: used.lists,
+                        };
+                        self.state().found.insert(at, found);
+                    }
+                    resolved
+                }
+            };
+            seen.resolved.insert(cluster, resolved);
+        }
+        self.watch(&seen.key, &targets);
+        lists.then_some(LISTS)
+    }
+
+    fn watch(&self, root: &Key, targets: &BTreeSet<Target>) {
+        let mut state = self.state();
+        for users in state.users.values_mut() {
+            users.remove(root);
+        }
+        state.users.retain(|_, users| !users.is_empty());
+        for target in targets {
+            state.users.entry(target.id.clone()).or_default().insert(root.clone());
+        }
+        drop(state);
+        self.mirror.interest(&owner(root), targets);
+    }
+
+    async fn one(
+        &self,
+        case: &Case<'_>,
+        answers: &mut Answers,
+        iv: Option<String>,
+    ) -> (Resolved, Used) {
+        let mut used = Used::default();
+        if let Some(name) = case.account {
+            match self.account_exists(&case.root.namespace, name, answers, &mut used).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    let problem = format!(
+                        "the service account in hubTemplateOptions.serviceAccountName ({}/{name}) \
+                         does not exist",
+                        case.root.namespace
+                    );
+                    let (mut objects, _) = definitions(&case.root.spec);
+                    objects
+                        .iter_mut()
+                        .filter(|object| has_hub_templates(object))
+                        .for_each(|object| mark(object, &problem));
+                    return (known(objects, None, Some(problem)), used);
+                }
+                Err(why) => return (Resolved::Unknown(why), used),
+            }
+        }
+        let (mut objects, _) = definitions(&case.root.spec);
+        let text = Value::Array(objects.clone()).to_string();
+        let encrypts = uses_encryption(&text, &Delimiters::hub());
+        let mut options = case.options();
+        let mut vector = iv;
+        if encrypts {
+            match self.keys(&case.cluster.name, vector.take()).await {
+                Ok((keys, iv)) => {
+                    options.encryption = Encryption::Encrypt(keys);
+                    vector = Some(iv);
+                    used.targets.insert(keys::target(&case.cluster.name));
+                }
+                Err(why) => return (Resolved::Unknown(why), used),
+            }
+        }
+        let context = case.context();
+        let mut problem: Option<String> = None;
+        for object in objects.iter_mut().filter(|object| has_hub_templates(object)) {
+            match self.template(object, &context, &options, answers, &mut used).await {
+                Ok(resolved) => *object = resolved,
+                Err(Trouble::Passing(why)) => return (Resolved::Unknown(why), used),
+                Err(Trouble::Lasting(why)) => {
+                    mark(object, &why);
+                    problem.get_or_insert(why);
+                }
+            }
+        }
+        (known(objects, vector, problem), used)
+    }
+
+    async fn template(
+        &self,
+        object: &Value,
+        context: &Context,
+        options: &ResolveOptions,
+        answers: &mut Answers,
+        used: &mut Used,
+    ) -> Result<Value, Trouble> {
+        for _ in 0..MOST_LOOKUPS {
+            let error: TemplateError =
+                match resolve(Source::Object(object), context, answers, options) {
+                    Ok(resolution) => {
+                        used.note(&resolution.used, answers);
+                        return Ok(resolution.value);
+                    }
+                    Err(error) => error,
+                };
+            if let Some(queries) = error.used() {
+                used.note(queries, answers);
+            }
+            match error.unread().cloned() {
+                Some(query) => answers.read(&self.hub_client, &self.kinds, query).await,
+                None if error.is_transient() => return Err(Trouble::Passing(error.message())),
+                None => return Err(Trouble::Lasting(error.condition())),
+            }
+        }
+        Err(Trouble::Lasting(format!("the template makes more than {MOST_LOOKUPS} lookups")))
+    }
+
+    async fn account_exists(
+        &self,
+        namespace: &str,
+        name: &str,
+        answers: &mut Answers,
+        used: &mut Used,
+    ) -> Result<bool, String> {
+        let (target, exists) = answers.account(&self.hub_client, namespace, name).await?;
+        used.targets.insert(target);
+        Ok(exists)
+    }
+}
+
+/// Why a template has no result.
+enum Trouble {
+    /// Something could not be read; nothing is wrong with the template.
+    Passing(String),
+    Lasting(String),
+}
+
+/// What was read.
+#[derive(Default)]
+struct Used {
+    targets: BTreeSet<Target>,
+    lists: bool,
+}
+
+impl Used {
+    fn note(&mut self, queries: &BTreeSet<cleat_template::Query>, answers: &Answers) {
+        for query in queries {
+            self.lists |= query.is_list();
+            self.targets.extend(answers.target(query));
+        }
+    }
+}
+
+impl Case<'_> {
+    fn inputs(&self) -> String {
+        let Root { uid, generation, labels, annotations, .. } = self.root;
+        digest(&json!([uid, generation, labels, annotations, self.cluster.labels, self.account]))
+    }
+
+    fn context(&self) -> Context {
+        let Root { namespace, name, labels, annotations, .. } = self.root;
+        let metadata = json!({
+            "annotations": annotations, "labels": labels, "name": name, "namespace": namespace,
+        });
+        Context::empty()
+            .text("ManagedClusterName", &self.cluster.name)
+            .labels("ManagedClusterLabels", &self.cluster.labels)
+            .object("PolicyMetadata", &metadata)
+    }
+
+    fn options(&self) -> ResolveOptions {
+        let restricted = if self.account.is_some() { "" } else { &*self.root.namespace };
+        let mut options = ResolveOptions::hub(jiff::Timestamp::now(), restricted);
+        options.cluster_scoped = vec![ClusterScoped {
+            group: "cluster.open-cluster-management.io".to_owned(),
+            kind: "ManagedCluster".to_owned(),
+            name: self.cluster.name.clone(),
+        }];
+        options
+    }
+}
+
+fn known(objects: Vec<Value>, iv: Option<String>, problem: Option<String>) -> Resolved {
+    let digest = digest(&Value::Array(objects.clone()));
+    Resolved::Known { definitions: Some(objects), digest, iv, problem }
+}
+
+/// Says on the object itself what is wrong with it; its cluster tells users.
+fn mark(object: &mut Value, why: &str) {
+    let Some(object) = object.as_object_mut() else { return };
+    let metadata = object.entry("metadata").or_insert_with(|| json!({}));
+    let Some(metadata) = metadata.as_object_mut() else { return };
+    let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.insert(HUB_TEMPLATES_ERROR.to_owned(), why.into());
+    }
+}
+
+fn owner(root: &Key) -> String {
+    format!("{}/{}", root.0, root.1)
+}

@@ -1,0 +1,182 @@
+//! A hub, its controllers, and clusters that are only names and namespaces.
+
+use anyhow::Result;
+use cleat_api::managedcluster::ManagedCluster;
+use cleat_api::placement::{self, Placement, PlacementDecision};
+use cleat_api::placementbinding::PlacementBinding;
+use cleat_api::policy::Policy;
+use cleat_hub::{hub, prepare};
+use cleat_runtime::tasks::Tasks;
+use jiff::{SignedDuration, Timestamp};
+use kube::api::{Api, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::{Place, create, delete, make_namespace, seen};
+
+pub(super) struct Fleet {
+    pub(super) place: Place,
+    pub(super) clusters: Vec<String>,
+    pub(super) tasks: Tasks,
+}
+
+impl Fleet {
+    pub(super) async fn new(topic: &str, clusters: usize) -> Result<Self> {
+        let place = Place::new(topic).await?;
+        prepare::prepare_hub(&place.client).await?;
+        let all: Api<ManagedCluster> = Api::all(place.client.clone());
+        let mut names = Vec::new();
+        for number in 1..=clusters {
+            let name = place.world.unique(&format!("{topic}-c{number}"));
+            make_namespace(&place.world.hub, &name).await?;
+            create(&all, json!({ "metadata": { "name": name }, "spec": {} })).await?;
+            names.push(name);
+        }
+        let mut fleet = Self { place, clusters: names, tasks: Tasks::new() };
+        fleet.start();
+        Ok(fleet)
+    }
+
+    pub(super) fn start(&mut self) {
+        let config = hub::Config {
+            hub_client: self.place.client.clone(),
+            namespace: Some(self.place.namespace.clone()),
+        };
+        self.tasks = Tasks::new();
+        self.tasks.spawn("hub", hub::run(config, self.tasks.stop()));
+    }
+
+    pub(super) fn roots(&self) -> Api<Policy> {
+        self.place.api()
+    }
+
+    pub(super) fn copies(&self, cluster: usize) -> Api<Policy> {
+        Api::namespaced(self.place.client.clone(), &self.clusters[cluster])
+    }
+
+    /// What a policy's copies are called.
+    pub(super) fn copied(&self, policy: &str) -> String {
+        format!("{}.{policy}", self.place.namespace)
+    }
+
+    /// The copy as soon as it is there.
+    pub(super) async fn copy(&self, cluster: usize, policy: &str) -> Result<Policy> {
+        seen(&self.copies(cluster), &self.copied(policy), |copy: &Policy| {
+            copy.metadata.deletion_timestamp.is_none()
+        })
+        .await
+    }
+
+    pub(super) async fn policy(&self, name: &str, spec: Value) -> Result<Policy> {
+        create(&self.roots(), json!({ "metadata": { "name": name }, "spec": spec })).await
+    }
+
+    /// A binding of the policy's name.
+    pub(super) async fn bind(&self, policy: &str, placement: &str) -> Result<()> {
+        self.bind_with(policy, placement, "Policy", json!({})).await
+    }
+
+    pub(super) async fn bind_with(
+        &self,
+        subject: &str,
+        placement: &str,
+        kind: &str,
+        more: Value,
+    ) -> Result<()> {
+        let bindings: Api<PlacementBinding> = self.place.api();
+        let mut binding = json!({
+            "metadata": { "name": subject },
+            "placementRef": {
+                "apiGroup": "cluster.open-cluster-management.io", "kind": "Placement",
+                "name": placement,
+            },
+            "subjects": [{
+                "apiGroup": "policy.open-cluster-management.io", "kind": kind, "name": subject,
+            }],
+        });
+        for (key, value) in more.as_object().unwrap() {
+            binding[key] = value.clone();
+        }
+        create(&bindings, binding).await?;
+        Ok(())
+    }
+
+    /// The test is who schedules.
+    pub(super) async fn decide(&self, placement: &str, clusters: &[usize]) -> Result<()> {
+        let placements: Api<Placement> = self.place.api();
+        if placements.get_opt(placement).await?.is_none() {
+            let ours = json!({ placement::SCHEDULING_DISABLED: "true" });
+            let metadata = json!({ "name": placement, "annotations": ours });
+            create(&placements, json!({ "metadata": metadata, "spec": {} })).await?;
+        }
+        let decisions: Api<PlacementDecision> = self.place.api();
+        let name = format!("{placement}-decision-1");
+        if decisions.get_opt(&name).await?.is_none() {
+            let labels = json!({ placement::PLACEMENT_LABEL: placement });
+            create(&decisions, json!({ "metadata": { "name": name, "labels": labels } })).await?;
+        }
+        let list: Vec<Value> = clusters
+            .iter()
+            .map(|index| json!({ "clusterName": self.clusters[*index], "reason": "" }))
+            .collect();
+        let patch = Patch::Merge(json!({ "status": { "decisions": list } }));
+        decisions.patch_status(&name, &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
+    pub(super) async fn undecide(&self, placement: &str) -> Result<()> {
+        let decisions: Api<PlacementDecision> = self.place.api();
+        delete(&decisions, &format!("{placement}-decision-1")).await
+    }
+
+    /// Answers for a cluster's agent.
+    pub(super) async fn says(&self, cluster: usize, policy: &str, state: &str) -> Result<()> {
+        self.copy(cluster, policy).await?;
+        let patch = Patch::Merge(json!({ "status": { "compliant": state } }));
+        let copies = self.copies(cluster);
+        copies.patch_status(&self.copied(policy), &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
+    /// Says whether a cluster is available, and for a while already.
+    pub(super) async fn available(&self, cluster: usize, status: &str) -> Result<()> {
+        let since = Timestamp::now() - SignedDuration::from_mins(5);
+        let since = Timestamp::from_second(since.as_second())?;
+        let condition = json!({
+            "type": "ManagedClusterConditionAvailable", "status": status, "reason": "Told",
+            "message": "", "lastTransitionTime": since.to_string(),
+        });
+        let patch = Patch::Merge(json!({ "status": { "conditions": [condition] } }));
+        let clusters: Api<ManagedCluster> = Api::all(self.place.client.clone());
+        clusters.patch_status(&self.clusters[cluster], &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
+    pub(super) async fn root_when(
+        &self,
+        policy: &str,
+        holds: impl Fn(&Policy) -> bool,
+    ) -> Result<Policy> {
+        seen(&self.roots(), policy, holds).await
+    }
+}
+
+pub(super) fn compliance(root: &Policy) -> &str {
+    root.status.as_ref().and_then(|status| status.compliant.as_deref()).unwrap_or_default()
+}
+
+/// What is said of the cluster in this place of the status.
+pub(super) fn message(root: &Policy, index: usize) -> &str {
+    let clusters = root.status.as_ref().map(|status| status.status.as_slice());
+    let entry = clusters.and_then(|clusters| clusters.get(index));
+    entry.and_then(|entry| entry.message.as_deref()).unwrap_or_default()
+}
+
+pub(super) fn spec() -> Value {
+    json!({
+        "disabled": false, "remediationAction": "inform",
+        "policy-templates": [{ "objectDefinition": {
+            "apiVersion": "policy.open-cluster-management.io/v1", "kind": "ConfigurationPolicy",
+            "metadata": { "name": "t" }, "spec": { "severity": "low" },
+        } }],
+    })
+}
