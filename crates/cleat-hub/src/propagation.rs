@@ -226,7 +226,8 @@ pub(crate) async fn pass(cx: Propagation, key: Key) -> Wake {
     let mut plan = core::plan(&seen);
     if core::removes(&plan) {
         if let Err(error) = cx.confirm(&mut seen).await {
-            tracing::warn!(%error, "nothing is removed, for something could not be read");
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, "nothing is removed, for something is not known");
             return Wake::After(AFTER_FAILURE);
         }
         plan = core::plan(&seen);

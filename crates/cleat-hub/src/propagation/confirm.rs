@@ -7,16 +7,39 @@ use std::sync::Arc;
 use cleat_api::placement::PLACEMENT_LABEL;
 use cleat_core::propagation::{Binding, Observed, PolicySet, Root, Source};
 use cleat_core::replicaset::Decided;
-use kube::api::{DynamicObject, ListParams};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::core::PartialObjectMeta;
 
 use super::Propagation;
 use super::follow::{BINDING, POLICY, RULE, SET};
 use crate::kinds::{self, Kind, every};
 
+/// Why nothing may be taken away.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unsure {
+    #[error("the server did not say")]
+    Read(#[from] Box<kube::Error>),
+    #[error("the definition {0} is going or gone, and its objects with it")]
+    Undefined(String),
+}
+
+impl From<kube::Error> for Unsure {
+    fn from(error: kube::Error) -> Self {
+        Self::Read(Box::new(error))
+    }
+}
+
+/// What decides where a policy goes. Nobody took it away whose kind was taken away.
+const DECISIVE: [Kind; 5] = [POLICY, BINDING, SET, kinds::PLACEMENT, kinds::DECISION];
+
 impl Propagation {
     /// Puts what the server says now into the observation. An error: something could not be read,
     /// and nothing may be taken away.
-    pub(super) async fn confirm(&self, seen: &mut Observed) -> Result<(), Box<kube::Error>> {
+    pub(super) async fn confirm(&self, seen: &mut Observed) -> Result<(), Unsure> {
+        for [group, _, _, plural] in DECISIVE {
+            self.defined(format!("{plural}.{group}")).await?;
+        }
         let (namespace, name) = seen.key.clone();
         let within = Some(namespace.clone());
         let root = every(&self.hub_client, &within, POLICY).get_opt(&name).await?;
@@ -40,11 +63,17 @@ impl Propagation {
         Ok(())
     }
 
-    async fn list(
-        &self,
-        namespace: &str,
-        kind: Kind,
-    ) -> Result<Vec<DynamicObject>, Box<kube::Error>> {
+    async fn defined(&self, name: String) -> Result<(), Unsure> {
+        let definitions: Api<PartialObjectMeta<CustomResourceDefinition>> =
+            Api::all(self.hub_client.clone());
+        let found = definitions.get_opt(&name).await?;
+        match found.filter(|found| found.metadata.deletion_timestamp.is_none()) {
+            Some(_) => Ok(()),
+            None => Err(Unsure::Undefined(name)),
+        }
+    }
+
+    async fn list(&self, namespace: &str, kind: Kind) -> Result<Vec<DynamicObject>, Unsure> {
         let within = Some(namespace.to_owned());
         let all = every(&self.hub_client, &within, kind).list(&ListParams::default()).await?;
         let alive = |one: &DynamicObject| one.metadata.deletion_timestamp.is_none();
@@ -53,7 +82,7 @@ impl Propagation {
 
     /// Decisions first: where they go with their placement, the placement is gone by the time it is
     /// asked for.
-    async fn ask(&self, namespace: &str, source: &Source) -> Result<Decided, Box<kube::Error>> {
+    async fn ask(&self, namespace: &str, source: &Source) -> Result<Decided, Unsure> {
         let within = Some(namespace.to_owned());
         match source {
             Source::Placement(name) => {
