@@ -78,6 +78,9 @@ fn publish(seen: &Observed, work: &Work) -> Option<Action> {
         let manifests = &status.resource_status.manifests;
         changes.insert("resourceStatus".into(), json!({ "manifests": manifests }));
     }
+    if status.removal != work.status.removal {
+        changes.insert("removal".into(), json!(status.removal));
+    }
     let patch = json!({
         "metadata": { "uid": work.uid, "resourceVersion": work.resource_version },
         "status": changes,
