@@ -7,6 +7,7 @@
 
 mod contents;
 mod departure;
+mod foresight;
 mod kinds;
 mod lists;
 mod memory;
@@ -14,6 +15,7 @@ mod observe;
 mod records;
 mod sight;
 mod subjects;
+mod sweep;
 pub mod templates;
 mod trial;
 
@@ -40,6 +42,7 @@ use self::lists::Lists;
 use self::memory::{Memory, held_back};
 use self::observe::Waking;
 use self::subjects::Subjects;
+use self::sweep::Sweeps;
 use crate::work::definitions;
 
 pub(crate) use self::records::end_of;
@@ -113,6 +116,7 @@ struct Context {
     namespaces: OnceLock<Follow>,
     mirror: Mirror,
     contents: Contents,
+    sweeps: Sweeps,
     lists: Lists,
     kinds: Kinds,
     executor: Executor,
@@ -188,6 +192,7 @@ pub fn start(config: Config, tasks: &Tasks) {
         namespaces: OnceLock::new(),
         mirror,
         contents: Contents::default(),
+        sweeps: Sweeps::default(),
         lists,
         kinds,
         executor: executor.strict(),
@@ -206,6 +211,9 @@ pub fn start(config: Config, tasks: &Tasks) {
             }
         };
         if stop.or(tokio::time::timeout(FIRST_LOOK, first_look)).await.is_none() {
+            return closing.close();
+        }
+        if stop.or(context.foresee()).await.is_none() {
             return closing.close();
         }
         let running = queue::run(queue, workers, move |key| {

@@ -4,8 +4,10 @@
 //! This is the whole IO half of [`cleat_core::policy_sync`]: three of OCM's controllers in one. What
 //! the templates say is evaluated by [`crate::policy`], or by whoever else looks after their kinds.
 
+mod encryption_key;
 mod events;
 mod observe;
+mod remains;
 mod templates;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +29,7 @@ use kube::Client;
 use serde_json::Value;
 
 use self::events::Events;
+pub use self::remains::remains;
 use self::templates::TemplateKinds;
 use crate::policy::end_of;
 
@@ -155,6 +158,7 @@ pub fn start(config: Config, tasks: &Tasks) {
         user_agent: Some(FIELD_MANAGER.to_owned()),
         in_flight: 0,
     });
+    encryption_key::start(&config, &executor, tasks);
     let workers = config.workers;
     let kinds = Kinds::new(config.cluster_client.clone());
     let context = Arc::new(Context {
@@ -244,7 +248,13 @@ impl Context {
         let id = &action.target.id;
         let mut lives = self.lock();
         let life = lives.entry(name.to_owned()).or_default();
-        let homeless = matches!(action.write, Write::Create(_)) && *outcome == Outcome::NotFound;
+        // Where nothing can be created, what is not found is the namespace.
+        let nowhere = match outcome {
+            Outcome::NotFound => true,
+            Outcome::Refused(refusal) => refusal.code == 404,
+            _ => false,
+        };
+        let homeless = nowhere && matches!(action.write, Write::Create(_));
         if id.resource == "namespaces" {
             // Whoever made it first, it is there.
             let there = matches!(outcome, Outcome::Done(_) | Outcome::AlreadyExists);

@@ -5,7 +5,7 @@ use kube::Client;
 
 use crate::leave::{self, Leave, Presence};
 use crate::registration::Keep;
-use crate::{policy, work};
+use crate::{policy, policy_sync, work};
 
 /// A cluster that has joined, as its stories see it.
 #[derive(Clone)]
@@ -28,8 +28,11 @@ pub struct Member {
 pub fn start_stories(member: &Member, works: impl Fn(work::Config) -> work::Config, tasks: &Tasks) {
     let Member { name, cluster_id: _, hub_client, cluster_client, hub_address, presence, keep } =
         member;
-    policy::start(policy::Config::of_member(cluster_client.clone(), name), tasks);
     let (hub_client, cluster_client) = (hub_client.clone(), cluster_client.clone());
+    policy::start(policy::Config::of_member(cluster_client.clone(), name), tasks);
+    let sent = policy_sync::Config::new(hub_client.clone(), cluster_client.clone(), name);
+    policy_sync::start(sent, tasks);
+    let policies = policy_sync::remains(hub_client.clone(), name);
     let config = work::Config::new(hub_client.clone(), cluster_client.clone(), name, hub_address);
     let config = work::Config { presence: Some(presence.clone()), ..works(config) };
     work::start(config, tasks);
@@ -42,7 +45,7 @@ pub fn start_stories(member: &Member, works: impl Fn(work::Config) -> work::Conf
             presence: presence.clone(),
             keep: keep.clone(),
             // Every story that puts something on the cluster besides works is to be asked here.
-            remains: Vec::new(),
+            remains: vec![policies],
         },
         tasks,
     );

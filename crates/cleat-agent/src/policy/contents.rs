@@ -46,8 +46,8 @@ impl Contents {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The object, if it is not older than the mirror says.
-    pub(super) fn get(&self, target: &Target, meta: &Meta) -> Option<Present> {
+    /// The text, if it is not older than the mirror says.
+    fn current(&self, target: &Target, meta: &Meta) -> Option<Arc<Content>> {
         let content =
             self.lock().entries.get(&target.id).map(|(_, content)| Arc::clone(content))?;
         let newer = |known: &str, told: &str| match (known.parse::<u64>(), told.parse::<u64>()) {
@@ -57,7 +57,18 @@ impl Contents {
         let good = content.uid == meta.uid
             && newer(&content.revision, &meta.resource_version)
             && *content.api_version == *target.api_version();
-        let object = serde_json::from_slice(&content.json).ok().filter(|_| good)?;
+        good.then_some(content)
+    }
+
+    /// Whether the object need not be read.
+    pub(super) fn has(&self, target: &Target, meta: &Meta) -> bool {
+        self.current(target, meta).is_some()
+    }
+
+    /// The object, if it need not be read.
+    pub(super) fn get(&self, target: &Target, meta: &Meta) -> Option<Present> {
+        let content = self.current(target, meta)?;
+        let object = serde_json::from_slice(&content.json).ok()?;
         Some(Present { object: Arc::new(object), touched: content.touched })
     }
 

@@ -165,6 +165,7 @@ impl Context {
                 };
                 left += usize::from(!known);
             }
+            self.sweep(&objects).await;
             let sights = objects.into_iter().map(|target| async move {
                 let sight = self.sight(&target).await;
                 (target.id, sight)

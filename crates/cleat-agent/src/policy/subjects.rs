@@ -86,6 +86,20 @@ impl Subjects {
         self.lock().of_objects.get(id).into_iter().flatten().for_each(tell);
     }
 
+    /// Whether more than so many objects of the same kind and namespace that policies depend on are
+    /// of that sort.
+    pub(super) fn more_than(&self, most: usize, like: &Id, is: impl Fn(&Id) -> bool) -> bool {
+        let first = Id { name: String::new(), ..like.clone() };
+        let inner = self.lock();
+        let all = inner.of_objects.range(first..).map(|(id, _)| id);
+        let same = |other: &&Id| {
+            other.group == like.group
+                && other.resource == like.resource
+                && other.namespace == like.namespace
+        };
+        all.take_while(same).filter(|id| is(id)).nth(most).is_some()
+    }
+
     /// The policies that depend on a list; whether there are any.
     pub(super) fn of_list(&self, list: &ListOf, tell: impl FnMut(&Key)) -> bool {
         let inner = self.lock();

@@ -190,6 +190,21 @@ pub fn foundation() -> Vec<(Target, Value)> {
                     "apiGroups": ["work.open-cluster-management.io"],
                     "resources": ["manifestworks/finalizers"], "verbs": ["update"],
                 },
+                // Policies are only read, reported on, and held until the cluster let go of them.
+                {
+                    "apiGroups": [cleat_api::policy::GROUP], "resources": ["policies"],
+                    "verbs": ["get", "list", "watch", "update", "patch"],
+                },
+                {
+                    "apiGroups": [cleat_api::policy::GROUP],
+                    "resources": ["policies/status", "policies/finalizers"],
+                    "verbs": ["patch", "update"],
+                },
+                {
+                    "apiGroups": [""], "resources": ["secrets"],
+                    "resourceNames": [cleat_api::policy::name::ENCRYPTION_KEY_SECRET],
+                    "verbs": ["get", "list", "watch"],
+                },
             ]),
         ),
     ]

@@ -28,6 +28,7 @@ mod objects;
 mod placements;
 mod policies;
 mod policies_hub;
+mod policies_sync;
 mod regressions;
 mod replicasets;
 mod runtime_execute;
