@@ -38,3 +38,7 @@ bench-fleet *ARGS:
 # 200 policies on 500 simulated clusters, propagated and reported
 bench-policy-fleet *ARGS:
     cargo xtask bench policy-fleet {{ARGS}}
+
+# How fast policies are evaluated and repaired, beside bare GETs on the same real kube-apiserver
+bench-policy *ARGS:
+    cargo xtask bench policy {{ARGS}}

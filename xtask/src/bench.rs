@@ -6,6 +6,7 @@
 
 mod bare;
 mod fleet;
+mod policy;
 mod policy_fleet;
 mod procs;
 mod stage;
@@ -56,12 +57,23 @@ pub(crate) enum Args {
         #[arg(long)]
         as_built: bool,
     },
+    /// Policies: evaluated, watched and repaired by one controller on a real kube-apiserver
+    Policy {
+        /// Little of everything, to see that it runs
+        #[arg(long)]
+        quick: bool,
+        /// Run what is built, optimised or not: to see that it runs, not to measure
+        #[arg(long)]
+        as_built: bool,
+    },
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let as_built = matches!(
         args,
-        Args::Fleet { as_built: true, .. } | Args::PolicyFleet { as_built: true, .. }
+        Args::Fleet { as_built: true, .. }
+            | Args::PolicyFleet { as_built: true, .. }
+            | Args::Policy { as_built: true, .. }
     );
     if !as_built {
         build()?;
@@ -81,6 +93,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                 Args::PolicyFleet { quick, clusters, policies, as_built: _ } => {
                     policy_fleet::run(*quick, clusters, *policies).await
                 }
+                Args::Policy { quick, as_built: _ } => policy::run(*quick).await,
             }
         };
         tokio::select! {

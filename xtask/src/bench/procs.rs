@@ -103,6 +103,21 @@ impl Agent<'_> {
     }
 }
 
+/// Starts the controller of policies of one namespace.
+pub(crate) fn controller(
+    cluster: &Path,
+    namespace: &str,
+    tells: bool,
+    log: &Path,
+) -> Result<Process> {
+    let mut command = cleat()?;
+    command.args(["policy", "controller", "--namespace", namespace]);
+    command.arg("--kubeconfig").arg(cluster);
+    let level = if tells { "warn,cleat_runtime::connect=trace" } else { "warn" };
+    command.env("CLEAT_LOG", level).env("NO_COLOR", "1");
+    Process::start(command, log)
+}
+
 /// The load of the last minute, and how many cores there are for it.
 pub(crate) fn load() -> Result<String> {
     let load = std::fs::read_to_string("/proc/loadavg")?;

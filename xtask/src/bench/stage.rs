@@ -67,6 +67,11 @@ impl Stage {
         .start()
     }
 
+    /// The controller of policies alone.
+    pub(crate) fn controller(&self, tells: bool) -> Result<Process> {
+        procs::controller(&self.planes.kubeconfig(), CLUSTER, tells, &self.log(tells))
+    }
+
     pub(crate) fn log(&self, tells: bool) -> PathBuf {
         self.dir.join(if tells { "agent-telling.log" } else { "agent.log" })
     }
