@@ -42,3 +42,7 @@ bench-policy-fleet *ARGS:
 # How fast policies are evaluated and repaired, beside bare GETs on the same real kube-apiserver
 bench-policy *ARGS:
     cargo xtask bench policy {{ARGS}}
+
+# How long delete protection takes to answer, on a real kube-apiserver
+bench-webhook *ARGS:
+    cargo xtask bench webhook {{ARGS}}

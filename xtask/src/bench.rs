@@ -11,6 +11,7 @@ mod policy_fleet;
 mod procs;
 mod stage;
 mod table;
+mod webhook;
 mod work;
 
 use std::os::unix::process::CommandExt as _;
@@ -66,6 +67,15 @@ pub(crate) enum Args {
         #[arg(long)]
         as_built: bool,
     },
+    /// Delete protection: reviews of a thousand CriticalServices about a hundred thousand objects
+    Webhook {
+        /// A small part of everything, to see that it runs
+        #[arg(long)]
+        quick: bool,
+        /// Run what is built, optimised or not: to see that it runs, not to measure
+        #[arg(long)]
+        as_built: bool,
+    },
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -74,6 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         Args::Fleet { as_built: true, .. }
             | Args::PolicyFleet { as_built: true, .. }
             | Args::Policy { as_built: true, .. }
+            | Args::Webhook { as_built: true, .. }
     );
     if !as_built {
         build()?;
@@ -94,6 +105,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
                     policy_fleet::run(*quick, clusters, *policies).await
                 }
                 Args::Policy { quick, as_built: _ } => policy::run(*quick).await,
+                Args::Webhook { quick, as_built: _ } => webhook::run(*quick).await,
             }
         };
         tokio::select! {

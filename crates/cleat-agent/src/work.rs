@@ -11,6 +11,7 @@ mod leaving;
 mod memory;
 mod observe;
 mod permission;
+mod protection;
 mod records;
 mod subjects;
 

@@ -13,6 +13,7 @@ use crate::ansiblejob::AnsibleJob;
 use crate::appliedmanifestwork::AppliedManifestWork;
 use crate::clusterclaim::ClusterClaim;
 use crate::configurationpolicy::{self, ConfigurationPolicy};
+use crate::criticalservice::CriticalService;
 use crate::leftoverrecord::LeftoverRecord;
 use crate::managedcluster::ManagedCluster;
 use crate::managedclusterset::ManagedClusterSet;
@@ -50,12 +51,18 @@ pub fn hub_definitions() -> Vec<CustomResourceDefinition> {
     ])
 }
 
+/// What delete protection needs, on a cluster that may be part of no fleet.
+pub fn protection_definitions() -> Vec<CustomResourceDefinition> {
+    vec![definition::<CriticalService>()]
+}
+
 /// The kinds a managed cluster serves, sorted by name.
 pub fn cluster_definitions() -> Vec<CustomResourceDefinition> {
     vec![
         definition::<AppliedManifestWork>(),
         definition::<ClusterClaim>(),
         configuration_policy(),
+        definition::<CriticalService>(),
         policy(),
     ]
 }

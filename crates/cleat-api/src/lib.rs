@@ -9,6 +9,7 @@ pub mod ansiblejob;
 pub mod appliedmanifestwork;
 pub mod clusterclaim;
 pub mod configurationpolicy;
+pub mod criticalservice;
 mod definition;
 pub mod leftoverrecord;
 pub mod managedcluster;
@@ -24,4 +25,4 @@ pub mod policyset;
 pub mod rollout;
 mod schema;
 
-pub use definition::{cluster_definitions, definitions, hub_definitions};
+pub use definition::{cluster_definitions, definitions, hub_definitions, protection_definitions};

@@ -20,6 +20,7 @@ pub mod placement;
 pub mod policy;
 pub mod policy_sync;
 pub mod propagation;
+pub mod protection;
 pub mod registration;
 pub mod replicaset;
 pub mod rollout;

@@ -74,6 +74,12 @@ pub async fn prepare_cluster(cluster_client: &Client) -> Result<(), Error> {
     define(cluster_client, &KINDS).await
 }
 
+/// Gives any cluster the kind that delete protection is asked for with. Returns when requests for it
+/// are answered.
+pub async fn prepare_protection(client: &Client) -> Result<(), Error> {
+    define(client, &cleat_api::protection_definitions()).await
+}
+
 /// Lets a hub ask a webhook, or several, as `configuration` says.
 pub async fn install_webhooks(
     hub_client: &Client,

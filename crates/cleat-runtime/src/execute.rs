@@ -4,6 +4,7 @@
 //! server.
 
 mod answer;
+mod rehearse;
 mod request;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use kube::Client;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
+pub use self::rehearse::Rehearsal;
 pub use self::request::{Asking, Impersonated};
 use crate::wire::{self, Silence};
 

@@ -210,7 +210,7 @@ async fn follow(
     }
 }
 
-fn revision_of(object: &RawValue) -> Option<String> {
+pub(crate) fn revision_of(object: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     struct Object {
         metadata: Meta,

@@ -32,7 +32,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    fn of_list(self) -> &'static str {
+    pub(crate) fn of_list(self) -> &'static str {
         match self {
             Self::Whole => "application/json",
             Self::Metadata => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
@@ -142,9 +142,19 @@ impl Events {
         source: &Source,
         revision: &str,
     ) -> Result<Self, Fault> {
+        Self::open_for(client, source, revision, WATCH).await
+    }
+
+    /// One that the server ends after `life`.
+    pub(crate) async fn open_for(
+        client: &Client,
+        source: &Source,
+        revision: &str,
+        life: Duration,
+    ) -> Result<Self, Fault> {
         let Source { path, query, form } = source;
         let revision = crate::path::query_value(revision);
-        let seconds = WATCH.as_secs();
+        let seconds = life.as_secs();
         let uri = format!(
             "{path}?{query}watch=true&allowWatchBookmarks=true&timeoutSeconds={seconds}\
              &resourceVersion={revision}"
@@ -166,7 +176,7 @@ impl Events {
             body: body.into_data_stream().boxed(),
             buffer: BytesMut::new(),
             searched: 0,
-            deadline: tokio::time::Instant::now() + WATCH + OVERDUE,
+            deadline: tokio::time::Instant::now() + life + OVERDUE,
         })
     }
 
@@ -241,7 +251,7 @@ fn request(uri: String, accept: &str) -> Result<Request<Vec<u8>>, Fault> {
         .map_err(|error| Fault::Failed(error.to_string()))
 }
 
-fn fault(answer: &Answer) -> Fault {
+pub(crate) fn fault(answer: &Answer) -> Fault {
     let status = Status::of(answer);
     match answer.code {
         404 => Fault::NoSuchKind,

@@ -65,7 +65,8 @@ const SPEC_IS_NEW: &str = "request.operation != 'UPDATE' \
     || !has(object.metadata.generation) || !has(oldObject.metadata.generation) \
     || object.metadata.generation != oldObject.metadata.generation";
 
-fn client_config(authority: Option<&str>, reach: &Reach, path: &str) -> WebhookClientConfig {
+/// Where an API server sends its questions.
+pub fn client_config(authority: Option<&str>, reach: &Reach, path: &str) -> WebhookClientConfig {
     let (url, service) = match reach {
         Reach::Url(base) => (Some(format!("{}{path}", base.trim_end_matches('/'))), None),
         Reach::Service { namespace, name, port } => {

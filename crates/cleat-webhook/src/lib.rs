@@ -9,7 +9,7 @@ mod configuration;
 mod judge;
 mod review;
 
-pub use configuration::{Reach, configuration};
+pub use configuration::{Reach, client_config, configuration};
 pub use judge::Judge;
 pub use review::BadReview;
 

@@ -85,14 +85,14 @@ async fn up(args: Args) -> Result<()> {
         .chain((1..=args.clusters).map(|number| format!("cluster{number}")));
     let names: Vec<String> = names.collect();
     let listeners = ports::listen(&args.dir, args.listen, args.port, &names).await?;
+    let tasks = Tasks::new();
     let starting = names
         .into_iter()
         .zip(listeners)
-        .map(|(name, listener)| start(&disk, &args, name, listener));
+        .map(|(name, listener)| start(&disk, &args, name, listener, &tasks));
     let members = try_join_all(starting).await?;
     let kubeconfig = args.dir.join("kubeconfig");
     kubeconfig::write(&kubeconfig, members.iter().map(Member::access))?;
-    let tasks = Tasks::new();
     let (hub_member, others) = members.split_first().context("a fleet has a hub")?;
     let hub_client = Client::new(hub_member.server.router(), "default");
     let others = others
@@ -134,7 +134,13 @@ async fn up(args: Args) -> Result<()> {
     Ok(())
 }
 
-async fn start(disk: &Disk, args: &Args, name: String, listener: TcpListener) -> Result<Member> {
+async fn start(
+    disk: &Disk,
+    args: &Args,
+    name: String,
+    listener: TcpListener,
+    tasks: &Tasks,
+) -> Result<Member> {
     let identity = Identity::load_or_create(&args.dir.join("pki").join(&name), &name)
         .with_context(|| format!("prepare the certificates of {name}"))?;
     let store = Store::open(disk, &name, Limits::default())
@@ -142,7 +148,7 @@ async fn start(disk: &Disk, args: &Args, name: String, listener: TcpListener) ->
     let address = format!("https://{}", listener.local_addr()?);
     // Not the address: that may change with the ports of this machine, and tokens must not.
     let tokens = ServiceAccountTokens::new(identity.signing_key()?, ISSUER);
-    let role = if name == HUB { Role::hub() } else { Role::Cluster };
+    let role = if name == HUB { Role::hub() } else { Role::cluster() };
     let server = Server::start(Config {
         store,
         authenticator: Authenticator::new().with_service_accounts(tokens),
@@ -153,7 +159,7 @@ async fn start(disk: &Disk, args: &Args, name: String, listener: TcpListener) ->
     .await
     .with_context(|| format!("start {name}"))?;
     if !args.bare {
-        role.take(&server).await.with_context(|| format!("prepare {name}"))?;
+        role.take(&server, tasks).await.with_context(|| format!("prepare {name}"))?;
     }
     Ok(Member { name, identity, server, listener, address })
 }

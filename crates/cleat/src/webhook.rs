@@ -1,18 +1,25 @@
-//! `cleat webhook`: judges works for a hub that is somebody else's Kubernetes.
+//! `cleat webhook`: judges works for a hub that is somebody else's Kubernetes, and protects from
+//! deletion what a cluster's CriticalServices name, whether it is part of a fleet or not.
+
+mod credentials;
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use cleat_api::admission::{AbsentExecutor, Rules};
-use cleat_apiserver::certificates::{Authority, Issued};
-use cleat_apiserver::tls::{self, ServeOptions, ServerCertificate, ServerTls};
-use cleat_hub::prepare::install_webhooks;
-use cleat_webhook::{Judge, Reach, configuration};
-use jiff::{SignedDuration, Timestamp};
+use cleat_apiserver::tls::{self, ServeOptions};
+use cleat_core::protection::rules::Place;
+use cleat_hub::prepare::{install_webhooks, prepare_protection};
+use cleat_runtime::connect::connect as connect_quietly;
+use cleat_runtime::tasks::Tasks;
+use cleat_webhook::{Judge, Reach, client_config, configuration};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use self::credentials::Credentials;
 
 use crate::interrupt::interrupted;
 
@@ -43,6 +50,13 @@ pub(crate) struct Args {
     /// Let the hub ask this webhook: writes its ValidatingWebhookConfiguration
     #[arg(long)]
     install: bool,
+    /// Protect what the CriticalServices of this cluster name: defines their kind, and keeps a
+    /// ValidatingWebhookConfiguration for exactly what they name
+    #[arg(long)]
+    protect: bool,
+    /// End protection: removes that configuration first, sees it gone, and ends
+    #[arg(long, conflicts_with_all = ["protect", "install"])]
+    unprotect: bool,
     /// Where the hub reaches this webhook, such as https://10.0.0.7:9443 [default: where it listens]
     #[arg(long)]
     url: Option<String>,
@@ -63,32 +77,83 @@ pub(crate) fn run(args: Args) -> Result<()> {
 }
 
 async fn webhook(args: Args) -> Result<()> {
-    let hub_client = connect(&args).await.context("connect to the hub")?;
+    let client_config = kubeconfig(&args).await.context("find out where the server is")?;
+    let hub_client = Client::try_from(client_config.clone()).context("connect to the server")?;
+    if args.unprotect {
+        cleat_protection::uninstall(&hub_client, cleat_protection::CONFIGURATION).await?;
+        println!("nothing is protected any more; CriticalServices may be deleted now");
+        return Ok(());
+    }
     let listener = TcpListener::bind((args.listen, args.port))
         .await
         .with_context(|| format!("listen on {} port {}", args.listen, args.port))?;
     let address = listener.local_addr()?;
     let reach = reach(&args, address);
     let credentials = Credentials::of(&args, reach.as_ref())?;
-    if args.install {
-        let reach = reach.context("say with --url or --service how the hub reaches this")?;
-        let configuration = configuration(credentials.authority.as_deref(), &reach);
-        install_webhooks(&hub_client, &configuration).await.context("let the hub ask")?;
-    }
+    let tasks = Tasks::new();
     let absent_executor = match args.review_absent_executor {
         true => AbsentExecutor::Reviewed,
         false => AbsentExecutor::Allowed,
     };
     let rules = Rules { manifest_bytes: args.manifest_limit, absent_executor };
-    let router = Judge::new(hub_client, rules).router();
+    let mut router = Judge::new(hub_client.clone(), rules).router();
+    if args.install || args.protect {
+        let reach = reach.context("say with --url or --service how the server reaches this")?;
+        if args.install {
+            let authority = credentials.authority.borrow().clone();
+            let configuration = configuration(authority.as_deref(), &reach);
+            install_webhooks(&hub_client, &configuration).await.context("let the hub ask")?;
+        }
+        if args.protect {
+            prepare_protection(&hub_client).await.context("define CriticalServices")?;
+            let place = places(reach, credentials.authority.subscribe(), &tasks);
+            let client = connect_quietly(client_config, "cleat-protection")?;
+            let config = cleat_protection::Config { client, place, labels: None };
+            router = router.merge(cleat_protection::start(config, &tasks).routes());
+            println!("protecting what CriticalServices name");
+        }
+    }
+    let tls = credentials.tls.clone();
+    let mut stop = tasks.stop();
+    tasks.spawn("certificates", async move {
+        stop.or(credentials.keep_fresh()).await;
+    });
     println!("judging works on https://{address}; Ctrl-C stops");
     let stop = async { drop(interrupted().await) };
-    tls::serve(listener, Some(credentials.tls), router, ServeOptions::default(), stop).await;
+    tls::serve(listener, Some(tls), router, ServeOptions::default(), stop).await;
+    tasks.shutdown().await;
     Ok(())
 }
 
-async fn connect(args: &Args) -> Result<Client> {
-    let config = match (&args.kubeconfig, &args.context) {
+/// How the server finds the protection, again and again as authorities change.
+fn places(
+    reach: Reach,
+    mut authority: watch::Receiver<Option<String>>,
+    tasks: &Tasks,
+) -> watch::Receiver<Place> {
+    let own_namespace = match &reach {
+        Reach::Service { namespace, .. } => Some(namespace.clone()),
+        Reach::Url(_) => None,
+    };
+    let place = move |authority: Option<&str>| Place {
+        name: cleat_protection::CONFIGURATION.to_owned(),
+        client: client_config(authority, &reach, cleat_protection::PATH),
+        own_namespace: own_namespace.clone(),
+    };
+    let sender = watch::Sender::new(place(authority.borrow_and_update().as_deref()));
+    let receiver = sender.subscribe();
+    let mut stop = tasks.stop();
+    tasks.spawn("authority", async move {
+        while let Some(Ok(())) = stop.or(authority.changed()).await {
+            let changed = place(authority.borrow_and_update().as_deref());
+            sender.send_replace(changed);
+        }
+    });
+    receiver
+}
+
+async fn kubeconfig(args: &Args) -> Result<Config> {
+    Ok(match (&args.kubeconfig, &args.context) {
         (None, None) => Config::infer().await?,
         (path, context) => {
             let found = match path {
@@ -98,8 +163,7 @@ async fn connect(args: &Args) -> Result<Client> {
             let options = KubeConfigOptions { context: context.clone(), ..Default::default() };
             Config::from_custom_kubeconfig(found, &options).await?
         }
-    };
-    Ok(Client::try_from(config)?)
+    })
 }
 
 /// `None` when only the user can know.
@@ -123,61 +187,4 @@ fn service(text: &str) -> Result<Reach, String> {
         return Err(wrong());
     }
     Ok(Reach::Service { namespace: namespace.to_owned(), name: name.to_owned(), port })
-}
-
-/// What this server shows, and who vouches for it.
-struct Credentials {
-    tls: ServerTls,
-    /// PEM; `None` when the hub knows by itself.
-    authority: Option<String>,
-}
-
-impl Credentials {
-    fn of(args: &Args, reach: Option<&Reach>) -> Result<Self> {
-        let own = Authority::generate("cleat-webhook-ca", Timestamp::now())?;
-        let (issued, authority) = match (&args.tls_cert, &args.tls_key) {
-            (Some(certificate), Some(key)) => {
-                let issued = Issued { certificate: read(certificate)?, key: read(key)? };
-                (issued, args.tls_authority.as_deref().map(read).transpose()?)
-            }
-            _ => {
-                let names = names(args.listen, reach)?;
-                let names: Vec<&str> = names.iter().map(String::as_str).collect();
-                let year = SignedDuration::from_hours(365 * 24);
-                let issued = own.issue_server("cleat-webhook", &names, Timestamp::now(), year)?;
-                (issued, Some(own.certificate_pem().to_owned()))
-            }
-        };
-        // A verifier of clients wants an authority, although no client has to show anything.
-        let tls = ServerTls::new(ServerCertificate::new(&issued)?, &[own.certificate().clone()])?;
-        Ok(Self { tls, authority })
-    }
-}
-
-/// Every name under which the hub might ask for this server.
-fn names(listen: IpAddr, reach: Option<&Reach>) -> Result<Vec<String>> {
-    let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
-    if !listen.is_unspecified() {
-        names.push(listen.to_string());
-    }
-    match reach {
-        Some(Reach::Url(url)) => {
-            let parsed: http::Uri = url.parse().with_context(|| format!("read the URL {url}"))?;
-            let Some(host) = parsed.host().filter(|_| parsed.scheme_str() == Some("https")) else {
-                bail!("{url} is not https://HOST:PORT");
-            };
-            names.push(host.trim_start_matches('[').trim_end_matches(']').to_owned());
-        }
-        Some(Reach::Service { namespace, name, .. }) => {
-            names.push(format!("{name}.{namespace}.svc"))
-        }
-        None => {}
-    }
-    names.sort();
-    names.dedup();
-    Ok(names)
-}
-
-fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))
 }

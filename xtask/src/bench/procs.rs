@@ -75,6 +75,14 @@ pub(crate) async fn hub(dir: &Path) -> Result<(Process, PathBuf)> {
     Ok((process, kubeconfig))
 }
 
+/// Starts `cleat webhook` on a port of loopback, protecting a cluster.
+pub(crate) fn webhook(kubeconfig: &Path, port: u16, log: &Path) -> Result<Process> {
+    let mut command = cleat()?;
+    command.args(["webhook", "--protect", "--port", &port.to_string(), "--kubeconfig"]);
+    command.arg(kubeconfig).env("CLEAT_LOG", "warn").env("NO_COLOR", "1");
+    Process::start(command, log)
+}
+
 /// How an agent is started.
 pub(crate) struct Agent<'a> {
     pub(crate) hub: &'a Path,

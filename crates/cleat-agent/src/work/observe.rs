@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::memory::Verified;
+use super::protection;
 use super::records;
 use super::{Context, Key};
 
@@ -68,8 +69,9 @@ impl Context {
         if let (Hub::Work(work), Some(spec)) = (&mut seen.hub, &spec) {
             work.read_only = wanted::read_only(&spec.manifest_configs, targets.keys());
         }
-        self.care(key, &seen, &targets);
         self.remember(key, &mut seen, &targets);
+        self.care(key, &seen, &targets);
+        self.heed_protection(key, &mut seen);
         let mut looks = BTreeMap::new();
         for id in targets.keys() {
             looks.insert(id.clone(), self.look(id).await);
@@ -244,6 +246,8 @@ impl Context {
         let targets: BTreeSet<Target> = targets
             .iter()
             .map(|(id, version)| Target { version: version.clone(), id: id.clone() })
+            // Who keeps something of it says when that changes.
+            .chain(protection::services(&seen.troubles))
             .collect();
         if self.subjects.set(key, &targets, lacks_a_kind) {
             self.mirror.interest(&owner(key), &targets);

@@ -43,6 +43,7 @@ const CONFIGURATION: &str = "configurationpolicies.policy.open-cluster-managemen
 const POLICY: &str = "policies.policy.open-cluster-management.io";
 const POLICY_BINDING: &str = "placementbindings.policy.open-cluster-management.io";
 const POLICY_SET: &str = "policysets.policy.open-cluster-management.io";
+const SERVICE: &str = "criticalservices.protection.open-cluster-management.io";
 const AUTOMATION: &str = "policyautomations.policy.open-cluster-management.io";
 
 #[test]
@@ -57,6 +58,7 @@ fn they_are_sorted_and_have_a_status_of_their_own() {
             RECORD,
             CLAIM,
             CONFIGURATION,
+            SERVICE,
             LEFTOVERS,
             CLUSTER,
             BINDING,
@@ -81,7 +83,7 @@ fn they_are_sorted_and_have_a_status_of_their_own() {
         );
     }
     let scope = |name| found(name).spec.scope;
-    for everywhere in [RECORD, CLAIM, LEFTOVERS, CLUSTER, CLUSTER_SET] {
+    for everywhere in [RECORD, CLAIM, LEFTOVERS, CLUSTER, CLUSTER_SET, SERVICE] {
         assert_eq!(scope(everywhere), "Cluster");
     }
     let policies = [CONFIGURATION, POLICY, POLICY_BINDING, POLICY_SET, AUTOMATION, JOB];

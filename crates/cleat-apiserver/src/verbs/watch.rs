@@ -25,6 +25,7 @@ use crate::status::Status;
 /// Events rendered into one chunk of the answer.
 const AT_ONCE: usize = 128;
 const BOOKMARK_EVERY: Duration = Duration::from_secs(50);
+const BEFORE_THE_END: Duration = Duration::from_secs(2);
 
 /// What the client wants to see.
 pub(crate) struct WatchQuery {
@@ -99,7 +100,7 @@ pub(crate) fn watch(
         watch,
         pending: VecDeque::new(),
         deadline: now + query.timeout,
-        next_bookmark: query.bookmarks.then(|| now + BOOKMARK_EVERY),
+        next_bookmark: query.bookmarks.then(|| next_bookmark(now, now + query.timeout)),
         first: true,
         ended: false,
     };
@@ -122,6 +123,13 @@ pub(crate) fn watch(
         Some((Ok(chunk), watcher))
     });
     Ok(told.right_stream())
+}
+
+/// Every so often, and shortly before the end, so that whoever goes on has missed little.
+fn next_bookmark(now: Instant, deadline: Instant) -> Instant {
+    let usual = now + BOOKMARK_EVERY;
+    let last = deadline.checked_sub(BEFORE_THE_END).unwrap_or(deadline);
+    if last > now { usual.min(last) } else { usual }
 }
 
 pub(crate) fn too_old(asked: Revision, floor: Revision) -> Status {
@@ -150,8 +158,12 @@ impl Watcher {
     }
 
     fn tick(&mut self) {
-        self.next_bookmark = Some(Instant::now() + BOOKMARK_EVERY);
+        self.next_bookmark = Some(next_bookmark(Instant::now(), self.deadline));
         let mut out = BytesMut::new();
+        // Looking for news is what brings the watch up to the store's revision.
+        if let Ok(Some(event)) = self.watch.try_next() {
+            self.event(&event, &mut out);
+        }
         self.bookmark(self.watch.revision(), false, &mut out);
         self.push(out);
     }

@@ -3,6 +3,8 @@
 //! What others need comes first and leaves last. It is an order of writing, not of waiting: nothing
 //! here says that one kind must be ready before the next is touched.
 
+use cleat_api::criticalservice;
+
 /// The rank of every kind that has no place in the table.
 pub const OTHERS: u16 = 1000;
 
@@ -18,8 +20,12 @@ pub fn rank(group: &str, kind: &str) -> u16 {
 ///
 /// Objects of kinds that are not Kubernetes' own go first, while what serves their finalizers is
 /// still there. Then the table from its end. Definitions go after everything they could define, and
-/// namespaces at the very end: removing one would take along what others still hold.
+/// namespaces at the very end: removing one would take along what others still hold. Only protection
+/// stays longer, or nothing would be protected while the rest is removed.
 pub fn removal_rank(group: &str, resource: &str) -> u16 {
+    if group == criticalservice::GROUP && resource == criticalservice::RESOURCE {
+        return LAST + 3;
+    }
     match PLACES.iter().find(|place| place.resource == resource && place.group == group) {
         None => 0,
         Some(Place { group: "", kind: "Namespace", .. }) => LAST + 2,
@@ -126,6 +132,7 @@ mod tests {
             ("", "persistentvolumes"),
             ("apiextensions.k8s.io", "customresourcedefinitions"),
             ("", "namespaces"),
+            (criticalservice::GROUP, criticalservice::RESOURCE),
         ];
         let ranks: Vec<u16> =
             order.iter().map(|(group, resource)| removal_rank(group, resource)).collect();

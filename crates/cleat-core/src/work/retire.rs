@@ -18,6 +18,7 @@ use super::kind_order::removal_rank;
 use super::observed::{Book, Observed, Present, Seen};
 use super::ownership::{Ownership, origin, ownership};
 use crate::id::{Id, Target};
+use crate::protection::denial::Protected;
 use crate::write::{Action, Propagation, Side, Write};
 
 /// What becomes of an object that is let go of.
@@ -210,13 +211,14 @@ pub(crate) fn unmark(seen: &Observed, book: &Book, fates: &BTreeMap<&Id, Fate>) 
     actions
 }
 
-/// Deletes the objects of the rank whose turn it is.
+/// Deletes the objects of the rank whose turn it is, and those that a protected one waits for.
 pub(crate) fn delete(seen: &Observed, book: &Book, fates: &BTreeMap<&Id, Fate>) -> Vec<Action> {
-    let turn = turn(fates);
+    let (turn, protected) = (turn(fates), protected(seen, fates));
     let mut actions = Vec::new();
     for (id, fate) in fates {
         let Fate::Delete { uid, resource_version } = fate else { continue };
-        if Some(rank(id)) != turn || seen.must_wait(id) {
+        let awaited = Some(rank(id)) == turn || is_awaited(&protected, id);
+        if !awaited || seen.must_wait(id) {
             continue;
         }
         let write = Write::Delete {
@@ -228,6 +230,22 @@ pub(crate) fn delete(seen: &Observed, book: &Book, fates: &BTreeMap<&Id, Fate>) 
         actions.push(Action { side: Side::Cluster, target: target(book, seen, id), write });
     }
     actions
+}
+
+/// What was refused because others must go first.
+///
+/// Such an object keeps its place in the order, so that what it needs stays for as long as it does;
+/// but what it waits for must not wait for it.
+pub(crate) fn protected<'a>(
+    seen: &Observed,
+    fates: &BTreeMap<&'a Id, Fate>,
+) -> BTreeMap<&'a Id, Protected> {
+    let deleted = fates.iter().filter(|(_, fate)| matches!(fate, Fate::Delete { .. }));
+    deleted.filter_map(|(id, _)| Some((*id, seen.troubles.get(*id)?.protected()?))).collect()
+}
+
+pub(crate) fn is_awaited(protected: &BTreeMap<&Id, Protected>, id: &Id) -> bool {
+    protected.values().flat_map(|one| &one.awaited).any(|awaited| awaited.is(id))
 }
 
 /// The rank whose objects go now: the first in the order of removal that has anything left.

@@ -8,6 +8,7 @@ use alloc::string::{String, ToString as _};
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::protection::denial::Protected;
 use crate::write::{Outcome, Write};
 
 const FIRST_PAUSE: SignedDuration = SignedDuration::from_millis(100);
@@ -74,6 +75,17 @@ impl Trouble {
         };
         let retry_at = now.checked_add(pause).unwrap_or(now);
         Some(Self { message: shortened(&message), kind, attempts, retry_at })
+    }
+}
+
+impl Trouble {
+    /// Who protects the object, if that is why it was refused. Others must go first, and when one of
+    /// the CriticalServices changes it is worth another try.
+    pub fn protected(&self) -> Option<Protected> {
+        match self.kind {
+            TroubleKind::Refused => Protected::parse(&self.message),
+            TroubleKind::Stale | TroubleKind::Unreachable => None,
+        }
     }
 }
 

@@ -86,7 +86,8 @@ pub(super) fn write(
             (Method::PATCH, path::object(target)? + "/approval", MERGE, patch)
         }
         Write::Delete { uid, resource_version, propagation } => {
-            options = delete_options(uid, resource_version.as_deref(), *propagation)?;
+            options =
+                delete_options(uid, resource_version.as_deref(), *propagation, asking.dry_run)?;
             (Method::DELETE, path::object(target)?, JSON, &options)
         }
     };
@@ -140,6 +141,7 @@ fn delete_options(
     uid: &str,
     resource_version: Option<&str>,
     propagation: Propagation,
+    dry_run: bool,
 ) -> Result<Value, Unsendable> {
     if uid.is_empty() {
         return Err(Unsendable::NoUid);
@@ -152,10 +154,15 @@ fn delete_options(
         Propagation::Background => "Background",
         Propagation::Orphan => "Orphan",
     };
-    Ok(json!({
+    let mut options = json!({
         "apiVersion": "v1",
         "kind": "DeleteOptions",
         "preconditions": preconditions,
         "propagationPolicy": policy,
-    }))
+    });
+    // A server that is given options looks at no parameters: said there alone, it would be meant.
+    if let (true, Some(map)) = (dry_run, options.as_object_mut()) {
+        map.insert("dryRun".to_owned(), json!(["All"]));
+    }
+    Ok(options)
 }

@@ -77,6 +77,15 @@ fn a_dry_run_in_anothers_name_says_both() {
     assert!(text.contains("\nimpersonate-group: system:serviceaccounts:n\n"), "{text}");
 }
 
+/// A server that is given options for a delete does not look at the query.
+#[test]
+fn a_dry_run_of_a_delete_was_meant() {
+    let (uid, propagation) = ("u".to_owned(), Propagation::Background);
+    let delete = Write::Delete { uid, resource_version: None, propagation };
+    let text = sent(delete, &Asking { dry_run: true, ..Asking::default() });
+    assert!(text.contains(r#""dryRun":["All"]"#), "{text}");
+}
+
 #[tokio::test]
 async fn what_cannot_be_sent_is_refused_and_stops_the_rest() {
     let client = Client::new(

@@ -29,6 +29,7 @@ mod placements;
 mod policies;
 mod policies_hub;
 mod policies_sync;
+mod protection;
 mod regressions;
 mod replicasets;
 mod runtime_execute;

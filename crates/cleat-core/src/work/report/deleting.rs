@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{Conditions, Found};
 use crate::id::Id;
+use crate::protection::denial::PROTECTED_BY;
 use crate::work::observed::{Ledger, Observed, Work};
 use crate::work::ownership::ledger_target;
 use crate::work::retire::{self, Fate, Unmarked};
@@ -20,17 +21,18 @@ const NAMED: usize = 5;
 
 /// The status of a deleting work: all that was said before, and how the deletion stands.
 pub(super) fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus> {
-    let message = match &seen.ledger {
+    let (message, held) = match &seen.ledger {
         Ledger::Absent | Ledger::NotYet => return None,
-        Ledger::Unknown(why) => format!("{BEGUN}; the cluster cannot be asked: {why}"),
+        Ledger::Unknown(why) => (format!("{BEGUN}; the cluster cannot be asked: {why}"), false),
         Ledger::Present(book) => {
             let fates = retire::fates(seen, book, book.ids().into_iter());
-            message(seen, &fates)
+            (message(seen, &fates), is_held(seen, &fates))
         }
     };
+    let why = if held { PROTECTED_BY } else { reason::WORK_DELETING };
     let old = &work.status.conditions;
     let mut conditions = Conditions { old, now: seen.now, generation: work.generation };
-    let found = Found::new(kinds::DELETING, "True", reason::WORK_DELETING, message);
+    let found = Found::new(kinds::DELETING, "True", why, message);
     let others = old.iter().filter(|condition| condition.type_ != kinds::DELETING);
     let mut conditions: Vec<Condition> = others.cloned().chain(conditions.set(found)).collect();
     conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
@@ -43,10 +45,21 @@ pub(super) fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus>
     Some(ManifestWorkStatus { conditions, removal, ..work.status.clone() })
 }
 
+/// Whether all that could go now is protected: then somebody else must act, here or elsewhere.
+fn is_held(seen: &Observed, fates: &BTreeMap<&Id, Fate>) -> bool {
+    let turn = retire::turn(fates);
+    let protected = retire::protected(seen, fates);
+    let mut going = fates.iter().filter(|(id, fate)| {
+        fate.remains() && (Some(retire::rank(id)) == turn || retire::is_awaited(&protected, id))
+    });
+    !protected.is_empty() && going.all(|(id, _)| protected.contains_key(*id))
+}
+
 const BEGUN: &str = "ManifestWork is being deleted";
 
 fn message(seen: &Observed, fates: &BTreeMap<&Id, Fate>) -> String {
     let turn = retire::turn(fates);
+    let protected = retire::protected(seen, fates);
     let mut first = Vec::new();
     let mut queued = 0_usize;
     let mut unsettled = 0_usize;
@@ -56,7 +69,8 @@ fn message(seen: &Observed, fates: &BTreeMap<&Id, Fate>) -> String {
         }
         unsettled += 1;
         // What waits for its turn has no reason of its own.
-        if fate.remains() && Some(retire::rank(id)) != turn {
+        let waits = Some(retire::rank(id)) != turn && !retire::is_awaited(&protected, id);
+        if fate.remains() && waits {
             queued += 1;
             continue;
         }
@@ -95,7 +109,15 @@ pub(super) fn waits_for(seen: &Observed, id: &Id, fate: &Fate) -> String {
         },
         (Fate::Unknown(why), _) => format!("cannot be seen: {why}"),
         (Fate::Undecided(why), _) => format!("neither deleted nor kept: {why}"),
-        (_, Some(trouble)) => trouble.message.clone(),
+        (_, Some(trouble)) => match trouble.protected() {
+            // Which webhook it was is of no interest.
+            Some(_) => {
+                let message = &trouble.message;
+                let begin = message.find(PROTECTED_BY).unwrap_or_default();
+                message.get(begin..).unwrap_or_default().to_string()
+            }
+            None => trouble.message.clone(),
+        },
         (Fate::Unmark { why: Unmarked::Kept(field), .. }, None) => {
             format!("kept by {field}; mark to be taken off")
         }

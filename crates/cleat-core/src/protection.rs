@@ -1,0 +1,26 @@
+//! Delete protection: whether a request may pass, given what CriticalServices ask for.
+//!
+//! [`decide`] is the whole judgement. It is asked with what caches know; where that would let a
+//! request pass it says what must be proven first, and is asked again with the proofs. A refusal
+//! needs no proof: refused wrongly, a request is repeated; allowed wrongly, a service is lost.
+//!
+//! Nothing here reads or writes. Who answers reviews, keeps the webhook configuration and tells
+//! how things stand is `cleat-protection`.
+
+pub mod cycles;
+mod decide;
+pub mod denial;
+mod latch;
+mod report;
+mod request;
+pub mod rules;
+mod service;
+
+#[cfg(test)]
+mod tests;
+
+pub use decide::{Concern, Decision, Knowledge, Question, SEEN, Sight, Tally, concerned, decide};
+pub use latch::LATCH_LIFE;
+pub use report::{Probe, Seen, judge, report};
+pub use request::{Operation, Request};
+pub use service::{Criterion, Service, namespace_id};

@@ -1,0 +1,172 @@
+//! Proving that nothing is there, as of a moment after it was asked.
+//!
+//! A few pages are simply read: a list without a revision is as fresh as the server's storage. Of
+//! very many objects only what changed since a known revision is looked at: a short watch from
+//! there, which a server ends with a bookmark that says how far it told.
+
+use std::time::Duration;
+
+use http::{Request, header};
+use kube::Client;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::{Instant, timeout_at};
+
+use super::count::name_and_finalizers;
+use crate::path;
+use crate::watch::{self, Event, Events, Fault, Source};
+use crate::wire;
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// There is none.
+    None,
+    /// There is at least this one.
+    Some(String),
+    /// The server does not serve the kind, which does not prove that there is none.
+    NoSuchKind,
+    Unknown(String),
+}
+
+const PAGE: usize = 500;
+/// So many objects are read rather than watched.
+const READ: u64 = 2000;
+/// A server sends a bookmark two seconds before it ends a watch.
+const SHORT_WATCH: Duration = Duration::from_secs(3);
+
+/// `since`: as of that revision there was none.
+pub(super) async fn prove(
+    client: &Client,
+    source: &Source,
+    finalizer: Option<&str>,
+    since: Option<String>,
+    patience: Duration,
+) -> Proof {
+    let deadline = Instant::now() + patience;
+    let proven = timeout_at(deadline, look(client, source, finalizer, since)).await;
+    let late = || {
+        let seconds = patience.as_secs();
+        Err(Fault::Failed(format!("not proven within {seconds} s; repeat this")))
+    };
+    match proven.unwrap_or_else(|_| late()) {
+        Ok(proof) => proof,
+        Err(Fault::NoSuchKind) => Proof::NoSuchKind,
+        Err(Fault::Forbidden(why)) => Proof::Unknown(format!("not allowed to look: {why}")),
+        Err(Fault::Expired) => Proof::Unknown("the server's history is too short".to_owned()),
+        Err(Fault::Failed(why)) => Proof::Unknown(why),
+    }
+}
+
+async fn look(
+    client: &Client,
+    source: &Source,
+    finalizer: Option<&str>,
+    since: Option<String>,
+) -> Result<Proof, Fault> {
+    let mut next = String::new();
+    loop {
+        // To know that there is none, the first will do.
+        let limit = if finalizer.is_none() { 1 } else { PAGE };
+        let body = page(client, source, limit, &next).await?;
+        let page: Page<'_> = serde_json::from_slice(&body)
+            .map_err(|error| Fault::Failed(format!("a list was not understood: {error}")))?;
+        for item in page.items.unwrap_or_default() {
+            if let Some(found) = carrier(item, finalizer)? {
+                return Ok(Proof::Some(found));
+            }
+        }
+        let Some(token) = page.metadata.next.filter(|token| !token.is_empty()) else {
+            return Ok(Proof::None);
+        };
+        if next.is_empty()
+            && let Some(since) = &since
+            && page.metadata.remaining.unwrap_or(READ) >= READ
+        {
+            return changes(client, source, finalizer, since, &page.metadata.revision).await;
+        }
+        next = token;
+    }
+}
+
+/// The name of an object that counts. One that cannot be read might.
+fn carrier(object: &RawValue, finalizer: Option<&str>) -> Result<Option<String>, Fault> {
+    let Some((name, finalizers)) = name_and_finalizers(object) else {
+        return Err(Fault::Failed("an object was not understood".to_owned()));
+    };
+    let counts = finalizer.is_none_or(|wanted| finalizers.iter().any(|one| **one == *wanted));
+    Ok(counts.then_some(name))
+}
+
+async fn page(
+    client: &Client,
+    source: &Source,
+    limit: usize,
+    next: &str,
+) -> Result<bytes::Bytes, Fault> {
+    let mut uri = format!("{}?limit={limit}", source.path);
+    if !next.is_empty() {
+        uri.push_str(&format!("&continue={}", path::query_value(next)));
+    }
+    let request = Request::get(uri)
+        .header(header::ACCEPT, source.form.of_list())
+        .body(Vec::new())
+        .map_err(|error| Fault::Failed(error.to_string()))?;
+    let answer = wire::exchange(client, request, wire::PATIENCE)
+        .await
+        .map_err(|silence| Fault::Failed(silence.message()))?;
+    if answer.is_success() { Ok(answer.body) } else { Err(watch::fault(&answer)) }
+}
+
+/// Whether anything came to count between `since` and `until`. One that came and went again in
+/// between is taken for one that is there: whoever asked asks again.
+async fn changes(
+    client: &Client,
+    source: &Source,
+    finalizer: Option<&str>,
+    since: &str,
+    until: &str,
+) -> Result<Proof, Fault> {
+    let far = |revision: &str| -> Result<u64, Fault> {
+        revision.parse().map_err(|_| Fault::Failed(format!("{revision:?} is no revision")))
+    };
+    let until = far(until)?;
+    if far(since)? >= until {
+        return Ok(Proof::None);
+    }
+    let mut events = Events::open_for(client, source, since, SHORT_WATCH).await?;
+    while let Some(line) = events.line().await? {
+        if line.is_empty() {
+            continue;
+        }
+        let (object, counts) = match watch::event(&line)? {
+            Event::Changed(object) => (object, true),
+            Event::Deleted(object) | Event::Bookmark(object) => (object, false),
+        };
+        if counts && let Some(found) = carrier(object, finalizer)? {
+            return Ok(Proof::Some(found));
+        }
+        let reached = crate::reflect::revision_of(object);
+        if reached.is_some_and(|at| far(&at).is_ok_and(|at| at >= until)) {
+            return Ok(Proof::None);
+        }
+    }
+    Err(Fault::Failed("the server did not tell of all changes in time; repeat this".to_owned()))
+}
+
+#[derive(Deserialize)]
+struct Page<'a> {
+    metadata: ListMeta,
+    #[serde(borrow)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct ListMeta {
+    #[serde(rename = "resourceVersion", default)]
+    revision: String,
+    #[serde(rename = "continue")]
+    next: Option<String>,
+    #[serde(rename = "remainingItemCount")]
+    remaining: Option<u64>,
+}

@@ -1,0 +1,76 @@
+//! What is known of kinds: nothing that cannot be told counts as satisfied.
+
+use anyhow::Result;
+use cleat_api::criticalservice::CriterionState;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::json;
+
+use super::*;
+use crate::delete;
+
+#[tokio::test]
+async fn a_kind_that_is_defined_but_not_served_is_unknown() -> Result<()> {
+    let guarded = Guarded::new("unserved").await?;
+    guarded.define().await?;
+    guarded.provider().await?;
+    let finalizer = json!({ "criteria": [{ "type": "Finalizer", "finalizer": {
+        "group": group(&guarded.name), "resource": "cools", "finalizerName": FINALIZER } }] });
+    guarded.service(finalizer).await?;
+    guarded.told(|status| states(status) == [CriterionState::Satisfied]).await?;
+    let definition = definition_name(&guarded.name);
+    let mut versions = guarded.definitions().get(&definition).await?.spec.versions;
+    versions[0].served = false;
+    let unserved = Patch::Merge(json!({ "spec": { "versions": versions } }));
+    guarded.definitions().patch(&definition, &PatchParams::default(), &unserved).await?;
+    let dry = DeleteParams { dry_run: true, ..DeleteParams::default() };
+    let status = eventually("the kind to be unknown", || async {
+        let answer = guarded.deployments().delete("server", &dry).await;
+        Ok(answer.is_err().then(|| refusal(answer)))
+    })
+    .await?;
+    let message = &status.message;
+    assert!(message.contains("cannot be told: the kind is defined but not served"), "{message}");
+    versions[0].served = true;
+    let served = Patch::Merge(json!({ "spec": { "versions": versions } }));
+    guarded.definitions().patch(&definition, &PatchParams::default(), &served).await?;
+    guarded.passes().await?;
+    guarded.end().await
+}
+
+#[tokio::test]
+async fn a_kind_that_never_was_satisfies_and_one_that_comes_is_counted() -> Result<()> {
+    let guarded = Guarded::new("comes").await?;
+    guarded.provider().await?;
+    let any = json!({ "criteria": [{ "type": "AnyInstance", "anyInstance": {
+        "group": group(&guarded.name), "resource": "cools" } }] });
+    guarded.service(any).await?;
+    guarded.told(|status| states(status) == [CriterionState::Satisfied]).await?;
+    guarded.define().await?;
+    guarded.consumer("one").await?;
+    let told = guarded.told(|status| states(status) == [CriterionState::Unsatisfied]).await?;
+    let criterion = told.status.unwrap().criteria[0].clone();
+    assert_eq!((criterion.count, criterion.samples), (1, vec![format!("{}/one", guarded.name)]));
+    let status = guarded.refused().await;
+    assert!(status.message.contains("1 cools."), "{}", status.message);
+    guarded.set_finalizers("one", json!(null)).await?;
+    delete(&guarded.consumers(), "one").await?;
+    guarded.passes().await?;
+    guarded.end().await
+}
+
+#[tokio::test]
+async fn objects_without_the_finalizer_need_nobody() -> Result<()> {
+    let guarded = Guarded::new("free").await?;
+    guarded.define().await?;
+    guarded.provider().await?;
+    for number in 0..3 {
+        let name = format!("c{number}");
+        guarded.consumer(&name).await?;
+        guarded.set_finalizers(&name, json!(["cleat.example/another"])).await?;
+    }
+    let finalizer = json!({ "criteria": [{ "type": "Finalizer", "finalizer": {
+        "group": group(&guarded.name), "resource": "cools", "finalizerName": FINALIZER } }] });
+    guarded.service(finalizer).await?;
+    guarded.passes().await?;
+    guarded.end().await
+}
