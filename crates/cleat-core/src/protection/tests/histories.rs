@@ -549,7 +549,7 @@ impl World {
 
 fn history(fault: Fault, seed: u64) -> Found {
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    let mut world = World::new(fault, seed % 2 == 0);
+    let mut world = World::new(fault, seed.is_multiple_of(2));
     for _ in 0..dice.roll(80) {
         world.step(&mut dice)?;
     }
