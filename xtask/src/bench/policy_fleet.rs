@@ -114,8 +114,7 @@ async fn fleet(hub: &Client, count: usize) -> Result<()> {
     let joining = futures::stream::iter(0..count).map(|index| {
         let clusters = clusters.clone();
         async move {
-            // Nobody renews leases here, and no cluster is to be missed.
-            let spec = json!({ "hubAcceptsClient": true, "leaseDurationSeconds": 86_400 });
+            let spec = json!({ "hubAcceptsClient": true });
             make(&clusters, json!({ "metadata": { "name": format!("c{index}") }, "spec": spec }))
                 .await
         }
@@ -127,7 +126,9 @@ async fn fleet(hub: &Client, count: usize) -> Result<()> {
     let binding = json!({ "metadata": { "name": "global" }, "spec": { "clusterSet": "global" } });
     make(&bindings, binding).await?;
     let placements: Api<Placement> = Api::namespaced(hub.clone(), NAMESPACE);
-    make(&placements, json!({ "metadata": { "name": "all" }, "spec": {} })).await?;
+    // Nobody has ever heard of these clusters.
+    let spec = json!({ "tolerations": [{ "operator": "Exists" }] });
+    make(&placements, json!({ "metadata": { "name": "all" }, "spec": spec })).await?;
     let begun = Instant::now();
     let ours = ListParams::default().labels(CLUSTER_NAME_LABEL);
     loop {
