@@ -2,6 +2,7 @@
 //! are no agents: the test writes decisions, answers for clusters, and says how they are.
 
 mod fleet;
+mod moving;
 
 use anyhow::Result;
 use cleat_api::policy::{Policy, name};
