@@ -28,6 +28,7 @@ mod objects;
 mod placements;
 mod policies;
 mod policies_hub;
+mod policies_moving;
 mod policies_sync;
 mod protection;
 mod regressions;
