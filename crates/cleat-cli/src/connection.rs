@@ -22,10 +22,10 @@ pub(crate) const FIELD_MANAGER: &str = "cleat";
 #[derive(clap::Args, Clone, Debug)]
 pub struct HubArgs {
     /// The kubeconfig of the hub [default: $KUBECONFIG or ~/.kube/config]
-    #[arg(long, env = "CLEAT_HUB_KUBECONFIG")]
+    #[arg(long, env = "CLEAT_HUB_KUBECONFIG", global = true)]
     pub kubeconfig: Option<PathBuf>,
     /// Which context of it is the hub [default: the current one]
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub context: Option<String>,
 }
 

@@ -3,7 +3,7 @@
 mod progress;
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
@@ -25,6 +25,9 @@ use crate::{Halted, Refused};
 
 /// How often the hub is asked how far it got.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// Longer than any pause before something refused is tried again.
+const RETRIES: Duration = Duration::from_secs(20);
 
 /// Lets a cluster leave the fleet. What was carried to it stays or is removed as its remove strategy
 /// says; the command shows how that goes and ends when the cluster is gone from the hub. If something
@@ -155,6 +158,9 @@ async fn follow(args: &Args, hub_client: &Client, cluster: &ManagedCluster) -> R
     let works: Api<ManifestWork> = Api::namespaced(hub_client.clone(), &args.name);
     let mut progress = Progress::new(&args.name, std::io::stderr().is_terminal());
     let mut pause = tokio::time::interval(PAUSE);
+    let begun = Instant::now();
+    let before = cluster.status.clone().unwrap_or_default();
+    let known = holds(&before.conditions, condition::UNJOIN_FAILED);
     loop {
         pause.tick().await;
         let now = clusters.get_opt(&args.name).await.context("ask for the cluster")?;
@@ -167,7 +173,8 @@ async fn follow(args: &Args, hub_client: &Client, cluster: &ManagedCluster) -> R
         progress.show(&now, &carried);
         let status = now.status.clone().unwrap_or_default();
         let halted = holds(&status.conditions, condition::UNJOIN_FAILED);
-        if halted && !args.keep_waiting {
+        // What stood in the way before may be gone: it is asked again within ten seconds.
+        if halted && !args.keep_waiting && (!known || begun.elapsed() > RETRIES) {
             progress.end();
             let said = find(&status.conditions, condition::UNJOIN_FAILED);
             let said = said.map(|said| said.message.clone()).unwrap_or_default();

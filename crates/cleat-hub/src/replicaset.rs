@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::manifestworkreplicaset::{LONGEST_KEY, SET_LABEL};
 use cleat_api::placement::PLACEMENT_LABEL;
 use cleat_core::replicaset::{self as core, Child, Decided, Observed, Setbacks};
-use cleat_core::write::{Action, Outcome, Write};
+use cleat_core::write::{Action, Outcome, Plan, Write};
 use cleat_runtime::execute::Executor;
 use cleat_runtime::queue::Wake;
 use kube::Client;
-use kube::api::{DynamicObject, ListParams};
+use kube::api::{Api, DynamicObject, ListParams};
 
 use crate::followed::{Followed, Key};
 use crate::kinds::{self, every};
@@ -44,6 +45,7 @@ pub(crate) async fn pass(cx: Arc<Replicasets>, key: Key) -> Wake {
         }
         plan = core::plan(&seen);
     }
+    cx.leave_to_others(&mut plan).await;
     let done = cx.executor.execute(&plan).await;
     log(&plan, &done);
     let verdict = core::report(&seen, &plan, &done);
@@ -121,6 +123,39 @@ impl Replicasets {
         }
     }
 
+    /// What becomes of the works of a cluster that leaves is decided where it leaves: they may be to
+    /// stay on it, and have to be written down.
+    async fn leave_to_others(&self, plan: &mut Plan) {
+        let mut leaving: BTreeMap<String, bool> = BTreeMap::new();
+        for action in plan.iter().flatten().filter(|action| is_delete(action)) {
+            let cluster = action.target.id.namespace.clone();
+            if !leaving.contains_key(&cluster) {
+                let is = self.is_leaving(&cluster).await;
+                leaving.insert(cluster, is);
+            }
+        }
+        for step in plan.iter_mut() {
+            step.retain(|action| {
+                let cluster = action.target.id.namespace.as_str();
+                !(is_delete(action) && leaving.get(cluster).copied().unwrap_or_default())
+            });
+        }
+        plan.retain(|step| !step.is_empty());
+    }
+
+    /// A cluster that cannot be asked about may be leaving.
+    async fn is_leaving(&self, cluster: &str) -> bool {
+        let clusters: Api<ManagedCluster> = Api::all(self.hub_client.clone());
+        match clusters.get_metadata_opt(cluster).await {
+            Ok(found) => found.is_some_and(|found| found.metadata.deletion_timestamp.is_some()),
+            Err(kube::Error::Api(status)) if status.code == 404 => false,
+            Err(error) => {
+                tracing::warn!(cluster, %error, "whether a cluster leaves cannot be seen");
+                true
+            }
+        }
+    }
+
     async fn list(&self, set: &str) -> Option<Vec<Arc<Child>>> {
         // No work can bear such a label, and no server can be asked for it.
         if set.len() > LONGEST_KEY {
@@ -138,6 +173,10 @@ impl Replicasets {
             }
         }
     }
+}
+
+fn is_delete(action: &Action) -> bool {
+    matches!(action.write, Write::Delete { .. })
 }
 
 /// One line for a pass that did something.

@@ -5,6 +5,7 @@
 pub mod conformance;
 pub mod cut;
 pub mod fleet;
+pub mod fuse;
 pub mod kubectl;
 pub mod kubernetes;
 pub mod server;
@@ -14,6 +15,7 @@ pub mod world;
 
 pub use cut::Link;
 pub use fleet::Fleet;
+pub use fuse::Fuse;
 pub use wait::{eventually, within};
 pub use webhook::Webhook;
 pub use world::World;

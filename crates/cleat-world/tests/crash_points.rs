@@ -9,88 +9,15 @@
 )]
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Result;
 use cleat_agent::work;
-use cleat_world::Fleet;
 use cleat_world::fleet::holders;
+use cleat_world::{Fleet, Fuse};
 use futures::StreamExt as _;
-use futures::future::BoxFuture;
-use http::{Request, Response};
-use kube::Client;
 use kube::ResourceExt as _;
 use kube::api::ListParams;
-use kube::client::Body;
 use serde_json::json;
-use tokio::sync::Notify;
-use tower::{BoxError, Service};
-
-/// Lets so many requests through, then none; what the last one asked is done or not.
-#[derive(Clone)]
-struct Fuse {
-    left: Arc<AtomicUsize>,
-    used: Arc<AtomicUsize>,
-    last_is_done: bool,
-    blown: Arc<Notify>,
-}
-
-impl Fuse {
-    fn new(after: usize, last_is_done: bool) -> Self {
-        Self {
-            left: Arc::new(AtomicUsize::new(after)),
-            used: Arc::default(),
-            last_is_done,
-            blown: Arc::default(),
-        }
-    }
-
-    fn client(&self, through: &Client) -> Client {
-        Client::new(Fused { fuse: self.clone(), through: through.clone() }, "default")
-    }
-}
-
-#[derive(Clone)]
-struct Fused {
-    fuse: Fuse,
-    through: Client,
-}
-
-impl Service<Request<Body>> for Fused {
-    type Response = Response<Body>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(
-        &mut self,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Result<(), BoxError>> {
-        std::task::Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (fuse, through) = (self.fuse.clone(), self.through.clone());
-        let step = |left: usize| left.checked_sub(1);
-        let left = fuse.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, step);
-        Box::pin(async move {
-            match left {
-                Ok(left) if left > 1 => {
-                    fuse.used.fetch_add(1, Ordering::SeqCst);
-                    Ok(through.send(request).await?)
-                }
-                Ok(_) => {
-                    if fuse.last_is_done {
-                        drop(through.send(request).await);
-                    }
-                    fuse.blown.notify_one();
-                    Err("the agent is dead".into())
-                }
-                Err(_) => Err("the agent is dead".into()),
-            }
-        })
-    }
-}
 
 /// What a life leaves behind.
 #[derive(Debug, PartialEq)]
@@ -160,7 +87,7 @@ async fn lived(after: usize, last_is_done: bool) -> Result<(End, usize)> {
         let mut life = std::pin::pin!(life(&fleet));
         tokio::select! {
             end = &mut life => end?,
-            () = fuse.blown.notified() => {
+            () = fuse.blown() => {
                 successor.start(healthy);
                 life.await?
             }
@@ -168,7 +95,7 @@ async fn lived(after: usize, last_is_done: bool) -> Result<(End, usize)> {
     };
     successor.stop().await;
     fleet.stop_agent().await;
-    Ok((end, fuse.used.load(Ordering::SeqCst)))
+    Ok((end, fuse.used()))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -58,10 +58,10 @@ impl Context {
             return (hub, None);
         }
         let cluster = match self.executor.read(Side::Hub, &target(&self.config.cluster)).await {
-            Read::Present(object) => serde_json::from_value(object).ok(),
+            Read::Present(object) => Some(standing(&object)),
             _ => None,
         };
-        match cluster.map(|cluster| standing(&cluster)) {
+        match cluster {
             Some(Standing::Leaving(strategy)) => (hub, Some(strategy)),
             Some(_) => (hub, None),
             None => {

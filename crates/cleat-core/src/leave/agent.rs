@@ -8,7 +8,7 @@ use alloc::string::{String, ToString as _};
 
 use cleat_api::managedcluster::{ManagedCluster, RemoveStrategy, condition as kind};
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::condition::{self, Said, Status};
 use crate::registration::hub::target;
@@ -28,16 +28,19 @@ pub enum Standing {
     Unrecognized(String),
 }
 
-/// What the cluster's own object on the hub says.
-pub fn standing(cluster: &ManagedCluster) -> Standing {
-    // Hubs that do not announce it leave it to the works alone.
-    let announced = cluster
-        .status
-        .as_ref()
-        .is_some_and(|status| condition::holds(&status.conditions, kind::UNJOINING));
-    match cluster.metadata.deletion_timestamp.is_some() && announced {
-        true => Standing::Leaving(cluster.spec.remove_strategy),
-        false => Standing::Member,
+/// What the cluster's own object on the hub says, as the hub stores it.
+///
+/// That it says how to leave tells a hub of ours from one that leaves it all to the works: ours fills
+/// it in. A hub may have other controllers that take works away as soon as a cluster is deleted, so
+/// nothing else is waited for.
+pub fn standing(cluster: &Value) -> Standing {
+    let deleting = cluster.pointer("/metadata/deletionTimestamp").is_some_and(Value::is_string);
+    let strategy = cluster.pointer("/spec/removeStrategy").and_then(Value::as_str);
+    match strategy {
+        Some("Required") if deleting => Standing::Leaving(RemoveStrategy::Required),
+        // What a later version may say must not delete anything.
+        Some(_) if deleting => Standing::Leaving(RemoveStrategy::Needless),
+        Some(_) | None => Standing::Member,
     }
 }
 
@@ -52,7 +55,8 @@ pub struct Held {
 
 /// What to tell the hub of a cluster that is leaving, if it does not know it.
 pub fn report(cluster: &ManagedCluster, held: &Held, now: Timestamp) -> Option<Action> {
-    let Standing::Leaving(strategy) = standing(cluster) else { return None };
+    cluster.metadata.deletion_timestamp.as_ref()?;
+    let strategy = cluster.spec.remove_strategy;
     let before = cluster.status.clone().unwrap_or_default().conditions;
     let mut conditions = before.clone();
     let done = match strategy {

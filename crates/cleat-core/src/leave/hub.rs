@@ -165,7 +165,15 @@ fn with_agent(seen: &Observed, carried: &[Carried], records: &[LeftoverRecord]) 
         .iter()
         .filter(|one| one.deleting && one.is_held() && !one.is_with_agent())
         .collect();
-    let more = record::missing(records, ended.iter().flat_map(|one| &one.left));
+    // What was being deleted before cannot be held, so what will stay of it is written down now.
+    let fleeting: Vec<LeftObject> = carried
+        .iter()
+        .filter(|one| one.deleting && !one.is_held() && one.is_with_agent())
+        .filter(|_| seen.strategy() == RemoveStrategy::Needless)
+        .flat_map(|one| believed(one, Reason::Needless))
+        .collect();
+    let ends = ended.iter().flat_map(|one| &one.left);
+    let more = record::missing(records, ends.chain(&fleeting));
     let reason = match seen.strategy() {
         RemoveStrategy::Needless => Reason::Needless,
         RemoveStrategy::Required => Reason::Kept,
@@ -213,9 +221,8 @@ fn believed(one: &Carried, reason: Reason) -> impl Iterator<Item = LeftObject> {
     };
     let why = match reason {
         Reason::ClusterDestroyed => "the cluster was declared destroyed",
-        Reason::Unreachable | Reason::Needless | Reason::Kept => {
-            "the cluster could not be reached; our marks are still on it"
-        }
+        Reason::Needless | Reason::Kept => "kept by removeStrategy Needless",
+        Reason::Unreachable => "the cluster could not be reached; our marks are still on it",
     };
     let unsure = one.objects.iter().filter(move |object| !told(object));
     let unsure = unsure.map(move |object| LeftObject { why: why.to_string(), ..object.clone() });

@@ -1,8 +1,11 @@
 //! Leaving, on servers: what is removed, what stays, what is written down, and what is not done.
 
+mod crash_points;
 mod crashes;
 mod guard;
+mod many;
 mod needless;
 mod party;
 mod required;
+mod sets;
 mod unreachable;

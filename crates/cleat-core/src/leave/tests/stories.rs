@@ -2,6 +2,7 @@
 
 use std::string::{String, ToString as _};
 
+use cleat_api::managedcluster::RemoveStrategy;
 use serde_json::json;
 
 use super::world::{NAME, World, at};
@@ -34,7 +35,11 @@ fn settle(world: &mut World) {
 fn the_cluster_is_told_before_anything_else_happens() {
     let mut world = World::new("Required");
     assert_eq!(plan(&world.observe(false)), crate::write::Plan::new());
-    assert_eq!(standing(&world.cluster()), Standing::Member, "nobody announced it");
+    let leaving = Standing::Leaving(RemoveStrategy::Required);
+    assert_eq!(standing(&world.cluster), leaving, "works may go before the hub has announced it");
+    let mut other = world.cluster.clone();
+    other["spec"]["removeStrategy"] = json!(null);
+    assert_eq!(standing(&other), Standing::Member, "a hub that does not know strategies");
     world.hub(None, false, 99).unwrap();
     let (status, reason, message) = said(&world, "Unjoining");
     assert_eq!((&*status, &*reason), ("True", "UnjoinCluster"));
@@ -161,6 +166,23 @@ fn what_a_work_keeps_is_listed_and_no_failure() {
     let record = world.records.values().next().unwrap();
     assert_eq!(record["spec"]["reason"], "Kept");
     assert_eq!(record["spec"]["objects"][0]["source"], "other");
+}
+
+#[test]
+fn what_somebody_else_deleted_already_is_written_down_all_the_same() {
+    let mut world = World::new("Needless");
+    world.works.get_mut("other").unwrap()["metadata"]["deletionTimestamp"] = json!("now");
+    world.hub(None, false, 99).unwrap();
+    let report = crate::leave::agent::report(
+        &world.cluster(),
+        &crate::leave::agent::Held { what: Some("2 works".to_string()), unknown: None },
+        at(world.clock),
+    );
+    let Some(Write::MergeStatus(patch)) = report.map(|one| one.write) else { panic!() };
+    world.cluster["status"]["conditions"] = patch["status"]["conditions"].clone();
+    // Nothing can hold it any more, so it is on record before its agent ends it.
+    world.hub(None, false, 99).unwrap();
+    assert!(world.records.values().any(|one| one.to_string().contains("uid-c")));
 }
 
 #[test]

@@ -411,7 +411,7 @@ impl World {
         }
         self.beat = self.clock;
         if hears {
-            self.heard = agent::standing(&self.cluster());
+            self.heard = agent::standing(&self.cluster);
         }
         let names: Vec<String> = self.works.keys().cloned().collect();
         for name in names {
@@ -486,7 +486,7 @@ impl World {
             .filter(|work| finalizers(work).iter().any(|one| one == WORK_FINALIZER));
         let what = (held + with_us.count() > 0).then(|| "things".to_string());
         let cluster = self.cluster();
-        let same = agent::standing(&cluster) == self.heard;
+        let same = agent::standing(&self.cluster) == self.heard;
         if let Some(action) = agent::report(&cluster, &Held { what, unknown: None }, at(self.clock))
             && same
         {

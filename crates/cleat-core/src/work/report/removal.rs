@@ -56,7 +56,8 @@ fn block(seen: &Observed, id: &Id, fate: &Fate) -> Option<bool> {
         Fate::Settled(_) => None,
         Fate::Undecided(_) => Some(true),
         Fate::Terminating(finalizers) => (!finalizers.is_empty()).then_some(false),
-        Fate::Unknown(_) => (!is_namespace(id)).then_some(false),
+        // A namespace whose turn has not come was not looked into, which is nobody's fault.
+        Fate::Unknown(_) => (!is_namespace(id) || seen.contents.contains_key(id)).then_some(false),
         Fate::Unmark { .. } | Fate::Delete { .. } => {
             trouble.map(|trouble| trouble.kind == TroubleKind::Refused)
         }

@@ -1,0 +1,35 @@
+//! A cluster with ten thousand objects.
+
+use anyhow::{Context as _, Result};
+use cleat_api::managedcluster::RemoveStrategy::Required;
+use kube::ResourceExt as _;
+use kube::api::ListParams;
+use serde_json::json;
+
+use super::party::Party;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_objects_go_and_are_seen_gone() -> Result<()> {
+    let mut party = Party::new("many", Required).await?;
+    for work in 0..100 {
+        let maps = (0..100).map(|index| party.map(&format!("m{work}-{index}")));
+        party.work(&format!("w{work}"), maps.collect(), json!({})).await?;
+    }
+    party.leave().await?;
+    // Patience is for one step, and these are ten.
+    let mut left = party.left().await;
+    for _ in 0..9 {
+        if left.is_ok() {
+            break;
+        }
+        left = party.left().await;
+    }
+    left?;
+    party.no_ledgers().await?;
+    let maps = party.maps().list_metadata(&ListParams::default()).await.context("look")?.items;
+    let ours: Vec<_> = maps.iter().filter(|map| map.name_any() != "kube-root-ca.crt").collect();
+    assert_eq!(ours.len(), 0);
+    assert_eq!(party.on_record().await?, []);
+    party.stop_agent().await;
+    Ok(())
+}
