@@ -1,6 +1,6 @@
 //! The IO half of a ManifestWorkReplicaSet's story: looks, and has done what `cleat-core` decides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -126,18 +126,18 @@ impl Replicasets {
     /// What becomes of the works of a cluster that leaves is decided where it leaves: they may be to
     /// stay on it, and have to be written down.
     async fn leave_to_others(&self, plan: &mut Plan) {
-        let mut leaving: BTreeMap<String, bool> = BTreeMap::new();
-        for action in plan.iter().flatten().filter(|action| is_delete(action)) {
-            let cluster = action.target.id.namespace.clone();
-            if !leaving.contains_key(&cluster) {
-                let is = self.is_leaving(&cluster).await;
-                leaving.insert(cluster, is);
+        let deletes = plan.iter().flatten().filter(|action| is_delete(action));
+        let clusters: BTreeSet<String> =
+            deletes.map(|action| action.target.id.namespace.clone()).collect();
+        let mut leaving = BTreeSet::new();
+        for cluster in clusters {
+            if self.is_leaving(&cluster).await {
+                leaving.insert(cluster);
             }
         }
         for step in plan.iter_mut() {
             step.retain(|action| {
-                let cluster = action.target.id.namespace.as_str();
-                !(is_delete(action) && leaving.get(cluster).copied().unwrap_or_default())
+                !(is_delete(action) && leaving.contains(&action.target.id.namespace))
             });
         }
         plan.retain(|step| !step.is_empty());

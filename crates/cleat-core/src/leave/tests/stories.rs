@@ -171,7 +171,8 @@ fn what_a_work_keeps_is_listed_and_no_failure() {
 #[test]
 fn what_somebody_else_deleted_already_is_written_down_all_the_same() {
     let mut world = World::new("Needless");
-    world.works.get_mut("other").unwrap()["metadata"]["deletionTimestamp"] = json!("now");
+    world.works.get_mut("other").unwrap()["metadata"]["deletionTimestamp"] =
+        json!("1970-01-01T00:20:00Z");
     world.hub(None, false, 99).unwrap();
     let report = crate::leave::agent::report(
         &world.cluster(),
