@@ -23,7 +23,10 @@ async fn a_set_does_not_take_away_what_a_leaving_cluster_keeps() -> Result<()> {
     let config = hub::Config { hub_client: hub_client.clone(), namespace: Some(apps.clone()) };
     tasks.spawn("hub", hub::run(config, tasks.stop()));
     let placements: Api<Placement> = Api::namespaced(hub_client.clone(), &apps);
-    create(&placements, json!({ "metadata": { "name": "all" }, "spec": {} })).await?;
+    // The test is the scheduler.
+    let elsewhere = json!({ placement::SCHEDULING_DISABLED: "true" });
+    let metadata = json!({ "name": "all", "annotations": elsewhere });
+    create(&placements, json!({ "metadata": metadata, "spec": {} })).await?;
     let decisions: Api<PlacementDecision> = Api::namespaced(hub_client.clone(), &apps);
     let labels = json!({
         placement::PLACEMENT_LABEL: "all", placement::GROUP_INDEX_LABEL: "0",
