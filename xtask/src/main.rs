@@ -22,6 +22,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Chore {
+    /// Install the ansible-playbook that tests run, and print where it is
+    Ansible,
     /// How fast it is, beside bare loops of the same run.
     #[command(subcommand)]
     Bench(bench::Args),
@@ -37,6 +39,10 @@ enum Chore {
 
 fn main() -> Result<()> {
     match Args::parse().chore {
+        Chore::Ansible => {
+            println!("{}", cleat_world::ansible::install()?.display());
+            Ok(())
+        }
         Chore::Bench(args) => bench::run(&args),
         Chore::Conformance(args) => conformance::run(&args),
         Chore::Generate(args) => generate::run(&args),

@@ -27,9 +27,13 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ),
     ("cleat-runtime", &["cleat-agent", "cleat-apiserver", "cleat-hub", "cleat-world"]),
     ("cleat-agent", &["axum", "cleat-apiserver", "cleat-hub", "cleat-webhook", "cleat-world"]),
-    ("cleat-hub", &["cleat-agent", "cleat-apiserver", "cleat-world"]),
     ("cleat-protection", &["cleat-agent", "cleat-apiserver", "cleat-hub", "cleat-world"]),
+    ("cleat-hub", &["cleat-agent", "cleat-apiserver", "cleat-runner", "cleat-world"]),
     ("cleat-webhook", &["cleat-agent", "cleat-apiserver", "cleat-hub", "cleat-world"]),
+    (
+        "cleat-runner",
+        &["axum", "cleat-agent", "cleat-apiserver", "cleat-hub", "cleat-webhook", "cleat-world"],
+    ),
     ("cleat", &["cleat-world"]),
 ];
 

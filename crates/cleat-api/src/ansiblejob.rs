@@ -6,6 +6,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// The label of our definition. Where another one is served, jobs are another's to run.
+pub const OURS: (&str, &str) = ("app.kubernetes.io/managed-by", "cleat");
+
 /// Which job, and with what.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(

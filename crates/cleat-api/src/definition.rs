@@ -9,7 +9,7 @@ use kube_core::CustomResourceExt;
 use serde_json::Value;
 
 use crate::addonplacementscore::AddOnPlacementScore;
-use crate::ansiblejob::AnsibleJob;
+use crate::ansiblejob::{self, AnsibleJob};
 use crate::appliedmanifestwork::AppliedManifestWork;
 use crate::clusterclaim::ClusterClaim;
 use crate::configurationpolicy::{self, ConfigurationPolicy};
@@ -35,7 +35,7 @@ pub fn definitions() -> Vec<CustomResourceDefinition> {
 pub fn hub_definitions() -> Vec<CustomResourceDefinition> {
     sorted(vec![
         definition::<AddOnPlacementScore>(),
-        definition::<AnsibleJob>(),
+        ansible_job(),
         definition::<LeftoverRecord>(),
         definition::<ManagedCluster>(),
         definition::<ManagedClusterSet>(),
@@ -72,6 +72,13 @@ fn sorted(mut all: Vec<CustomResourceDefinition>) -> Vec<CustomResourceDefinitio
     // Policies are served on both sides.
     all.dedup_by(|one, other| one.metadata.name == other.metadata.name);
     all
+}
+
+fn ansible_job() -> CustomResourceDefinition {
+    let mut definition = definition::<AnsibleJob>();
+    let (key, value) = ansiblejob::OURS;
+    definition.metadata.labels = Some([(key.to_owned(), value.to_owned())].into());
+    definition
 }
 
 fn configuration_policy() -> CustomResourceDefinition {

@@ -78,7 +78,7 @@ impl Which {
         }
     }
 
-    pub(crate) async fn client(&self) -> Result<Client> {
+    pub async fn client(&self) -> Result<Client> {
         Ok(connect(self.config().await?, FIELD_MANAGER)?)
     }
 

@@ -4,6 +4,7 @@
 //! executor.
 
 pub mod accept;
+pub mod automation;
 pub mod clusters;
 mod connection;
 mod deployment;
@@ -14,7 +15,7 @@ pub mod leftovers;
 mod table;
 pub mod unjoin;
 
-pub use connection::{ClusterArgs, Which};
+pub use connection::{ClusterArgs, HubArgs, Which};
 
 /// Somebody asked for something that is not going to happen until they do something else. It has an
 /// exit code of its own, so that scripts can tell it from a failure.

@@ -9,6 +9,8 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod ansiblejob;
+pub mod automation;
 pub mod clusterset;
 pub mod condition;
 pub mod digest;

@@ -3,11 +3,13 @@
 //! Nothing here asks a server for anything at intervals: watches and the times that plans name are
 //! all that starts a pass. Several hubs may run side by side; they do the same twice, and no harm.
 
+use cleat_runtime::clock::Clock;
 use cleat_runtime::execute::{self, Executor};
 use cleat_runtime::queue::{self, Queue};
 use cleat_runtime::tasks::{Stop, Tasks};
 use kube::Client;
 
+use crate::automation;
 use crate::followed::{Followed, Key};
 use crate::kinds::{DECISION, PLACEMENT, SET, WORK, every};
 use crate::placement::{self, Placements};
@@ -186,6 +188,8 @@ pub async fn run(config: Config, mut stop: Stop) {
         propagation::pass_set(cx.clone(), key)
     });
     tasks.spawn("policy sets", passes);
+    let clock = Clock::system();
+    automation::start(automation::Config { hub_client, namespace, clock }, &tasks);
 
     stop.stopped().await;
     roots.close();

@@ -36,6 +36,10 @@ pub(crate) const SCORE: Kind = [
     "AddOnPlacementScore",
     "addonplacementscores",
 ];
+pub(crate) const AUTOMATION: Kind =
+    ["policy.open-cluster-management.io", "v1beta1", "PolicyAutomation", "policyautomations"];
+pub(crate) const POLICY: Kind = ["policy.open-cluster-management.io", "v1", "Policy", "policies"];
+pub(crate) const JOB: Kind = ["tower.ansible.com", "v1alpha1", "AnsibleJob", "ansiblejobs"];
 
 /// Everything of a kind, or what a namespace has of it.
 pub(crate) fn every(client: &Client, namespace: &Option<String>, kind: Kind) -> Api<DynamicObject> {

@@ -1,5 +1,6 @@
 //! What runs for the hub, one file per story.
 
+pub mod automation;
 pub mod clusters;
 mod followed;
 pub mod hub;

@@ -102,7 +102,7 @@ async fn define_one(client: &Client, definition: &CustomResourceDefinition) -> R
     let found = definitions.get_opt(&name).await;
     let found = found
         .map_err(|source| Error::Read { name: name.clone(), source: Box::new(source) })?
-        .filter(|found| is_current(found, definition));
+        .filter(|found| is_current(found, definition) || is_anothers(found));
     let applied = match found {
         Some(found) => found,
         None => apply(&definitions, &name, definition).await?,
@@ -130,6 +130,14 @@ fn is_current(found: &CustomResourceDefinition, wanted: &CustomResourceDefinitio
         && found.scope == wanted.scope
         && found.names.kind == wanted.names.kind
         && found.names.short_names == wanted.names.short_names
+}
+
+/// An automation platform brings its own definition of jobs, which is not ours to replace.
+fn is_anothers(found: &CustomResourceDefinition) -> bool {
+    let (key, value) = cleat_api::ansiblejob::OURS;
+    let labels = found.metadata.labels.as_ref();
+    found.spec.group == "tower.ansible.com"
+        && labels.and_then(|labels| labels.get(key)).is_none_or(|found| found != value)
 }
 
 /// A kube-apiserver says that a definition is established a moment before it answers for it.

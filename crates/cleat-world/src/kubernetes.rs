@@ -19,6 +19,7 @@ use http::StatusCode;
 use tokio::time::Instant;
 
 pub use self::binaries::Binaries;
+pub(crate) use self::binaries::cache;
 use self::certificates::Certificates;
 use self::commands::EtcdPorts;
 use self::kubeconfig::Access;

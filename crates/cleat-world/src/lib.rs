@@ -2,6 +2,7 @@
 //!
 //! It may depend on everything in the workspace; nothing but `xtask` and tests depends on it.
 
+pub mod ansible;
 pub mod conformance;
 pub mod cut;
 pub mod fleet;

@@ -1,6 +1,7 @@
 //! The one binary. This file only chooses the verb; each verb has a file of its own.
 
 mod agent;
+mod ansible_runner;
 mod hub;
 mod interrupt;
 mod policy;
@@ -47,6 +48,10 @@ enum Verb {
     Hub(hub::Args),
     /// Look after configuration policies of a cluster, or try them without one.
     Policy(policy::Args),
+    /// Show what automations did.
+    Automation(cleat_cli::automation::Args),
+    /// Run AnsibleJobs with ansible-playbook, where no automation platform does.
+    AnsibleRunner(ansible_runner::Args),
     /// Judge works for a hub: what it must not take is refused before it is stored.
     Webhook(webhook::Args),
 }
@@ -69,6 +74,8 @@ fn main() -> ExitCode {
             Ok(code) => return code,
             Err(error) => Err(error),
         },
+        Verb::Automation(args) => cleat_cli::automation::run(&args),
+        Verb::AnsibleRunner(args) => ansible_runner::run(args),
         Verb::Webhook(args) => webhook::run(args),
     };
     match done {

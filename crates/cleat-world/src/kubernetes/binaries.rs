@@ -141,7 +141,7 @@ impl Binaries {
     }
 }
 
-fn cache() -> Result<PathBuf> {
+pub(crate) fn cache() -> Result<PathBuf> {
     if let Some(folder) = std::env::var_os("CLEAT_CACHE") {
         return Ok(folder.into());
     }

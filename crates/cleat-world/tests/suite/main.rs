@@ -12,6 +12,7 @@
 
 mod access;
 mod apply;
+mod automation;
 mod certificates;
 mod clusters;
 mod clusters_access;

@@ -1,0 +1,6 @@
+mod examples;
+mod histories;
+mod jobs;
+mod limits;
+mod oracle;
+mod world;

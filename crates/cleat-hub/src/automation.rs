@@ -1,0 +1,355 @@
+//! The IO half of a PolicyAutomation's story: looks, and has done what `cleat-core` decides.
+//!
+//! What was written down is always read back before a job is made for it, and a job is made only
+//! from a state of the automation that a server just gave.
+
+mod context;
+mod view;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cleat_api::policyautomation::PolicyAutomation;
+use cleat_core::automation::{self as core, Context, Job, Observed, Setback, Sight, Sighting};
+use cleat_core::id::{Id, Target};
+use cleat_core::write::{Action, Outcome, Side, Write};
+use cleat_runtime::clock::Clock;
+use cleat_runtime::execute::{self, Executor, Read};
+use cleat_runtime::queue::{self, Queue, Wake};
+use cleat_runtime::tasks::Tasks;
+use kube::Client;
+use kube::api::Api;
+
+use self::view::{Automation, AutomationJob, Root, key_of};
+use crate::followed::{Followed, Key};
+use crate::kinds::{AUTOMATION, JOB, POLICY, every};
+
+/// What automations are looked after with.
+pub struct Config {
+    pub hub_client: Client,
+    /// Look only after the automations of this namespace; all of them without.
+    pub namespace: Option<String>,
+    pub clock: Clock,
+}
+
+const MANAGER: &str = "cleat-hub";
+
+/// How many automations are looked after at the same time.
+const AT_ONCE: usize = 8;
+
+/// How many steps one pass takes at most; a story that goes on is taken up again soon.
+const ROUNDS: usize = 24;
+const SOON: Duration = Duration::from_secs(1);
+
+/// What passes share.
+struct Automations {
+    executor: Executor,
+    hub_client: Client,
+    clock: Clock,
+    automations: Followed<Automation>,
+    policies: Followed<Root>,
+    jobs: Followed<AutomationJob>,
+    memory: Mutex<BTreeMap<Key, Memory>>,
+}
+
+/// What is known of one automation until this process ends.
+#[derive(Clone, Default)]
+struct Memory {
+    setback: Option<Setback>,
+    /// Clusters that complied at that version of the policy.
+    glimpses: BTreeMap<String, u64>,
+}
+
+/// Starts looking after automations, until `tasks` end.
+pub fn start(config: Config, tasks: &Tasks) {
+    let Config { hub_client, namespace, clock } = config;
+    let executor = Executor::new(execute::Config {
+        hub: Some(hub_client.clone()),
+        field_manager: Some(MANAGER.to_owned()),
+        ..execute::Config::default()
+    });
+    let cx = Arc::new(Automations {
+        executor,
+        hub_client: hub_client.clone(),
+        clock,
+        automations: Followed::new(),
+        policies: Followed::new(),
+        jobs: Followed::new(),
+        memory: Mutex::default(),
+    });
+    let queue: Queue<Key> = Queue::new();
+
+    let adding = queue.clone();
+    let following = cx.automations.clone().follow(
+        every(&hub_client, &namespace, AUTOMATION),
+        tasks.stop(),
+        move |old: Option<&Automation>, new: Option<&Automation>| {
+            new.or(old).iter().for_each(|one| adding.add(one.key()));
+        },
+    );
+    tasks.spawn("follow automations", following);
+
+    let (adding, noting) = (queue.clone(), Arc::clone(&cx));
+    let following = cx.policies.clone().follow(
+        every(&hub_client, &namespace, POLICY),
+        tasks.stop(),
+        move |old: Option<&Root>, new: Option<&Root>| match (old, new) {
+            (None, None) => noting.automations.every(|one| adding.add(one.key())),
+            _ => {
+                for key in noting.hear(old, new) {
+                    adding.add(key);
+                }
+            }
+        },
+    );
+    tasks.spawn("follow policies for automations", following);
+
+    let (adding, looking) = (queue.clone(), Arc::clone(&cx));
+    let following = cx.jobs.clone().follow(
+        every(&hub_client, &namespace, JOB),
+        tasks.stop(),
+        move |old: Option<&AutomationJob>, new: Option<&AutomationJob>| match new.or(old) {
+            Some(job) => adding.add(job.automation.clone()),
+            None => looking.automations.every(|one| adding.add(one.key())),
+        },
+    );
+    tasks.spawn("follow jobs", following);
+
+    let (closing, mut stop) = (queue.clone(), tasks.stop());
+    tasks.spawn("automations: end", async move {
+        stop.stopped().await;
+        closing.close();
+    });
+    let passes = queue::run(queue, AT_ONCE, move |key| pass(Arc::clone(&cx), key));
+    tasks.spawn("automations", passes);
+}
+
+#[tracing::instrument(skip_all, fields(automation = %format!("{}/{}", key.0, key.1)))]
+async fn pass(cx: Arc<Automations>, key: Key) -> Wake {
+    let Some(followed) = cx.automations.get(&key) else {
+        cx.memory().remove(&key);
+        return Wake::OnChange;
+    };
+    // The end of the listing looks at every automation again.
+    if !cx.policies.is_listed() {
+        return Wake::OnChange;
+    }
+    let mut automation = followed.0.clone();
+    let mut fresh = false;
+    for _ in 0..ROUNDS {
+        let seen = cx.observe(&key, automation).await;
+        let plan = core::plan(&seen);
+        let makes = plan.iter().flatten().any(|action| matches!(action.write, Write::Create(_)));
+        if makes && !fresh {
+            let Some(found) = cx.read(&key).await else { return Wake::After(SOON) };
+            (automation, fresh) = (found, true);
+            continue;
+        }
+        let done = if plan.is_empty() { Vec::new() } else { cx.executor.execute(&plan).await };
+        log(&plan, &done);
+        let setback = core::judge(&seen, &plan, &done);
+        cx.memory().entry(key.clone()).or_default().setback = setback.clone();
+        let next = match done.into_iter().flatten().next() {
+            None => Next::End,
+            Some(Outcome::Done(_) | Outcome::AlreadyExists) if makes => Next::Same,
+            Some(Outcome::Done(object)) => match serde_json::from_value(object) {
+                Ok(object) => Next::Changed(Box::new(object)),
+                Err(_) => Next::End,
+            },
+            Some(Outcome::Conflict(_)) => Next::Read,
+            Some(_) => Next::End,
+        };
+        automation = match next {
+            Next::Same => seen.automation,
+            // A server that took a change and shows none has dropped it.
+            Next::Changed(after)
+                if after.metadata.resource_version == seen.automation.metadata.resource_version =>
+            {
+                return cx.end(&key, Observed { setback, ..seen }).await;
+            }
+            Next::Changed(after) => {
+                fresh = true;
+                *after
+            }
+            Next::Read => {
+                let Some(found) = cx.read(&key).await else { return Wake::After(SOON) };
+                fresh = true;
+                found
+            }
+            Next::End => return cx.end(&key, Observed { setback, ..seen }).await,
+        };
+    }
+    Wake::After(SOON)
+}
+
+/// From what the next round begins.
+enum Next {
+    Same,
+    Changed(Box<PolicyAutomation>),
+    Read,
+    End,
+}
+
+impl Automations {
+    fn memory(&self) -> MutexGuard<'_, BTreeMap<Key, Memory>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes who recovered, for every automation of the policy, and says which those are.
+    fn hear(&self, old: Option<&Root>, new: Option<&Root>) -> Vec<Key> {
+        let Some(Root(policy)) = new.or(old) else { return Vec::new() };
+        let automations = self.automations.group(&key_of(&policy.namespace, &policy.name));
+        let keys: Vec<Key> = automations.iter().map(|one| one.key()).collect();
+        if let (Some(Root(old)), Some(Root(new))) = (old, new)
+            && let Some(version) = new.version()
+        {
+            let recovered: Vec<&str> = old.recovered(new).collect();
+            let mut memory = self.memory();
+            for key in keys.iter().filter(|_| !recovered.is_empty()) {
+                let glimpses = &mut memory.entry(key.clone()).or_default().glimpses;
+                glimpses.extend(recovered.iter().map(|name| ((*name).to_owned(), version)));
+            }
+        }
+        keys
+    }
+
+    async fn observe(&self, key: &Key, automation: PolicyAutomation) -> Observed {
+        let Memory { setback, glimpses } = self.memory().get(key).cloned().unwrap_or_default();
+        let policy = self.policy(&automation).await;
+        let jobs = self.jobs(key, &automation).await;
+        let missing = core::unsettled(&automation);
+        let missing = missing.iter().any(|name| jobs.get(name) == Some(&Sighting::Absent));
+        let context = match &policy {
+            Sight::Present(policy) if missing => {
+                let targets = core::targets(&automation);
+                context::read(&self.executor, &self.hub_client, policy, &targets).await
+            }
+            _ => Context::NotAsked,
+        };
+        let now = self.clock.now();
+        Observed { now, automation, policy, jobs, glimpses, context, setback }
+    }
+
+    /// The policy as a watch told it, or, where somebody else has seen a later state of it, as the
+    /// server says.
+    async fn policy(&self, automation: &PolicyAutomation) -> Sight {
+        let namespace = automation.metadata.namespace.clone().unwrap_or_default();
+        let name = automation.spec.policy_ref.clone();
+        let Some(root) = self.policies.get(&(namespace.clone(), name.clone())) else {
+            return Sight::Absent;
+        };
+        let observed = automation.status.as_ref().and_then(|told| told.observed_policy.as_ref());
+        let observed = observed.filter(|observed| observed.uid == root.0.uid);
+        let later = observed.and_then(|observed| observed.resource_version.parse::<u64>().ok());
+        if later.is_none_or(|later| root.0.version().is_none_or(|version| version >= later)) {
+            return Sight::Present(root.0.clone());
+        }
+        let policies = every(&self.hub_client, &Some(namespace), POLICY);
+        match policies.get_opt(&name).await {
+            Ok(Some(found)) => view::policy(found).map_or(Sight::Absent, Sight::Present),
+            Ok(None) => Sight::Absent,
+            Err(error) => {
+                tracing::warn!(%error, "the policy of an automation could not be read");
+                Sight::Unknown
+            }
+        }
+    }
+
+    async fn jobs(&self, key: &Key, automation: &PolicyAutomation) -> BTreeMap<String, Sighting> {
+        let mut jobs = BTreeMap::new();
+        let recent = automation.status.iter().flat_map(|status| &status.recent_jobs);
+        if self.jobs.is_listed() {
+            jobs.extend(recent.map(|job| (job.name.clone(), Sighting::Absent)));
+        }
+        for job in self.jobs.group(&key_of(&key.0, &core::label_value(&key.1))) {
+            jobs.insert(job.job.name.clone(), Sighting::Present(job.job.clone()));
+        }
+        for name in core::unsettled(automation) {
+            let sighting = match self.executor.read(Side::Hub, &job_target(&key.0, &name)).await {
+                Read::Present(object) => present(object, automation),
+                Read::Absent | Read::NoSuchKind => Sighting::Absent,
+                Read::Unknown { message } => {
+                    tracing::warn!(name, message, "a job could not be read");
+                    Sighting::Unknown
+                }
+            };
+            jobs.insert(name, sighting);
+        }
+        jobs
+    }
+
+    /// The automation as the server says; nothing if it does not, or there is none.
+    async fn read(&self, (namespace, name): &Key) -> Option<PolicyAutomation> {
+        let api: Api<PolicyAutomation> = Api::namespaced(self.hub_client.clone(), namespace);
+        match api.get_opt(name).await {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(%error, "an automation could not be read");
+                None
+            }
+        }
+    }
+
+    /// Says what there is to say, and forgets what was glimpsed and has had its effect.
+    async fn end(&self, key: &Key, seen: Observed) -> Wake {
+        if let Sight::Present(policy) = &seen.policy
+            && let Some(version) = policy.version()
+            && let Some(memory) = self.memory().get_mut(key)
+        {
+            let promised = core::targets(&seen.automation);
+            memory.glimpses.retain(|name, at| *at > version || promised.contains(name));
+        }
+        let verdict = core::report(&seen);
+        let mut wake = verdict.wake.and_then(|after| Duration::try_from(after).ok());
+        if let Some(status) = verdict.status {
+            match self.executor.execute([vec![status]]).await.into_iter().flatten().next() {
+                // After a conflict the newer state is on its way to us.
+                Some(Outcome::Done(_) | Outcome::Conflict(_) | Outcome::NotFound) | None => {}
+                Some(other) => {
+                    tracing::warn!(outcome = ?other, "the status could not be written");
+                    wake = Some(wake.unwrap_or(10 * SOON).min(10 * SOON));
+                }
+            }
+        }
+        wake.map_or(Wake::OnChange, Wake::After)
+    }
+}
+
+fn job_target(namespace: &str, name: &str) -> Target {
+    let [group, version, _, resource] = JOB;
+    let id = Id {
+        group: group.to_owned(),
+        resource: resource.to_owned(),
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+    };
+    Target { version: version.to_owned(), id }
+}
+
+/// A job of that name that is somebody else's is not ours to count, and not ours to replace.
+fn present(object: serde_json::Value, automation: &PolicyAutomation) -> Sighting {
+    let Ok(object) = serde_json::from_value::<kube::api::DynamicObject>(object) else {
+        return Sighting::Unknown;
+    };
+    let owners = object.metadata.owner_references.iter().flatten();
+    if !owners.into_iter().any(|owner| Some(&owner.uid) == automation.metadata.uid.as_ref()) {
+        let name = object.metadata.name.as_deref().unwrap_or_default();
+        tracing::warn!(name, "an AnsibleJob that is not ours is in the way; delete it");
+        return Sighting::Unknown;
+    }
+    Sighting::Present(Job::read(&object.metadata, &object.data))
+}
+
+/// One line for a step that did something.
+fn log(plan: &[Vec<Action>], done: &[Vec<Outcome>]) {
+    for (action, outcome) in plan.iter().flatten().zip(done.iter().flatten()) {
+        match (&action.write, outcome) {
+            (Write::Create(_), Outcome::Done(_)) => {
+                tracing::info!(job = action.target.id.name, "a job was made");
+            }
+            (_, Outcome::Done(_) | Outcome::Conflict(_) | Outcome::AlreadyExists) => {}
+            (_, other) => tracing::warn!(id = %action.target.id, outcome = ?other, "not written"),
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Jobs that are run for real: with ansible-playbook, from violation to ticket.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use cleat_api::ansiblejob::AnsibleJob;
+use cleat_api::policyautomation::condition;
+use cleat_core::condition::find;
+use cleat_runner::{Config, Playbooks};
+use cleat_runtime::tasks::Tasks;
+use cleat_world::ansible;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::ResourceExt as _;
+use kube::api::{Api, DynamicObject};
+use serde_json::{Value, json};
+
+use super::hub::Hub;
+use super::{BAD, GOOD};
+use crate::{create, gone, seen};
+
+const SECRET: &str = "ansible-automation-platform-secret-name";
+
+/// A playbook that opens a ticket, as the proposal's second story has it.
+const TICKET: &str = r#"
+- name: open a ticket
+  hosts: localhost
+  gather_facts: false
+  tasks:
+    - name: write the ticket
+      ansible.builtin.copy:
+        dest: "{{ ticket_folder }}/{{ item }}.txt"
+        mode: "0600"
+        content: |
+          severity {{ sn_severity }}
+          policy {{ policy_namespace }}/{{ policy_name }}
+          clusters {{ target_clusters | join(',') }}
+          {{ policy_violations[item].violation_message }}
+      loop: "{{ target_clusters }}"
+    - name: show what must not be shown
+      ansible.builtin.debug:
+        msg: "the password is {{ lookup('ansible.builtin.env', 'SN_PASSWORD') }}"
+"#;
+
+const FAILS: &str = r"
+- hosts: localhost
+  gather_facts: false
+  tasks:
+    - ansible.builtin.fail:
+        msg: the ticket system is on fire
+";
+
+const SLEEPS: &str = r"
+- hosts: localhost
+  gather_facts: false
+  tasks:
+    - ansible.builtin.command: sleep 6000
+";
+
+struct Runner(Tasks);
+
+impl Runner {
+    async fn start(hub: &Hub, config: Config) -> Result<Self> {
+        let program = tokio::task::spawn_blocking(ansible::install).await??;
+        let tasks = Tasks::new();
+        let namespace = Some(hub.place.namespace.clone());
+        cleat_runner::start(Config { program, namespace, ..config }, &tasks).await?;
+        Ok(Self(tasks))
+    }
+
+    async fn stop(self) {
+        self.0.shutdown().await;
+    }
+}
+
+fn config(hub: &Hub, folder: &Path) -> Config {
+    Config::new(hub.place.client.clone(), Playbooks::Directory(folder.to_owned()))
+}
+
+async fn secret(hub: &Hub, data: Value) -> Result<()> {
+    let secrets: Api<Secret> = hub.place.api();
+    create(&secrets, json!({ "metadata": { "name": SECRET }, "stringData": data })).await?;
+    Ok(())
+}
+
+async fn job(hub: &Hub, name: &str, spec: Value) -> Result<AnsibleJob> {
+    let jobs: Api<AnsibleJob> = hub.place.api();
+    create(&jobs, json!({ "metadata": { "name": name }, "spec": spec })).await
+}
+
+/// The result of a job as soon as it has ended.
+async fn result(hub: &Hub, name: &str) -> Result<Value> {
+    // This takes Python its time, on a busy machine more than others wait for anything.
+    let ended = |job: Option<&DynamicObject>| {
+        let finished = job.and_then(|job| job.data.pointer("/status/ansibleJobResult/finished"));
+        finished.is_some()
+    };
+    let waiting = kube::runtime::wait::await_condition(hub.jobs(), name, ended);
+    let job = tokio::time::timeout(Duration::from_secs(300), waiting).await??.unwrap();
+    Ok(job.data["status"]["ansibleJobResult"].clone())
+}
+
+/// The whole way: a cluster stops to comply, and a ticket says so.
+#[tokio::test]
+async fn a_violation_opens_a_ticket() -> Result<()> {
+    let hub = Hub::new("ticket", 2).await?;
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("Demo Job Template.yml"), TICKET)?;
+    let tickets = folder.path().join("tickets");
+    std::fs::create_dir(&tickets)?;
+    secret(&hub, json!({ "SN_PASSWORD": "correct horse battery" })).await?;
+    let controllers = hub.run();
+    let runner = Runner::start(&hub, config(&hub, folder.path())).await?;
+    let vars = json!({ "sn_severity": 1, "ticket_folder": tickets });
+    let definition = json!({
+        "name": "Demo Job Template", "secret": SECRET, "jobTtl": 86_400, "extra_vars": vars,
+    });
+    hub.automate("create-ticket", json!({ "automationDef": definition })).await?;
+    hub.stand(&[GOOD, BAD]).await?;
+
+    let jobs = hub.jobs_when("create-ticket", |jobs| jobs.len() == 1).await?;
+    let name = jobs.into_keys().next().unwrap();
+    let result = result(&hub, &name).await?;
+    assert_eq!(result["status"], "successful", "{result:#}");
+    assert_eq!((&result["failed"], &result["exitCode"]), (&json!(false), &json!(0)));
+    let log = result["log"].as_str().unwrap();
+    assert!(log.contains("the password is ***") && !log.contains("horse"), "{log}");
+    let cluster = &hub.clusters[1];
+    let ticket = std::fs::read_to_string(tickets.join(format!("{cluster}.txt")))?;
+    let namespace = &hub.place.namespace;
+    assert_eq!(
+        ticket,
+        format!(
+            "severity 1\npolicy {namespace}/enable-etcd-encryption\nclusters {cluster}\n\
+             NonCompliant; violation on {cluster}\n"
+        )
+    );
+    // The automation knows how its job ended.
+    let told = hub
+        .told("create-ticket", |status| {
+            find(&status.conditions, condition::JOBS_SUCCEED)
+                .is_some_and(|one| one.status == "True")
+        })
+        .await?;
+    assert_eq!(told.status.unwrap().recent_jobs[0].result.as_deref(), Some("successful"));
+    assert_eq!(std::fs::read_dir(&tickets)?.count(), 1);
+    runner.stop().await;
+    controllers.stop().await;
+    Ok(())
+}
+
+/// What comes from clusters is data: no template in it is evaluated, and no shell sees it.
+#[tokio::test]
+async fn nothing_in_the_variables_of_a_job_is_run() -> Result<()> {
+    let hub = Hub::new("inject", 0).await?;
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("ticket.yml"), TICKET)?;
+    secret(&hub, json!({ "SN_PASSWORD": "unused" })).await?;
+    let runner = Runner::start(&hub, config(&hub, folder.path())).await?;
+    let evil = folder.path().join("evil");
+    let word = format!("$(touch {0}) `touch {0}` ; touch {0}", evil.display());
+    let template = format!("{{{{ lookup('ansible.builtin.pipe', 'touch {}') }}}}", evil.display());
+    let vars = json!({
+        "sn_severity": word, "ticket_folder": folder.path(), "policy_name": template,
+        "policy_namespace": "n", "target_clusters": ["c1"],
+        "policy_violations": { "c1": { "violation_message": template } },
+    });
+    let spec = json!({
+        "job_template_name": "ticket", "tower_auth_secret": SECRET, "extra_vars": vars,
+    });
+    job(&hub, "inject", spec).await?;
+    let result = result(&hub, "inject").await?;
+    assert_eq!(result["status"], "successful", "{result:#}");
+    let ticket = std::fs::read_to_string(folder.path().join("c1.txt"))?;
+    assert_eq!(ticket, format!("severity {word}\npolicy n/{template}\nclusters c1\n{template}\n"));
+    assert!(!evil.exists());
+
+    for (name, spec, message) in [
+        (
+            "path",
+            json!({ "job_template_name": "../ticket", "tower_auth_secret": SECRET }),
+            "cannot be the name of a playbook",
+        ),
+        (
+            "reserved",
+            json!({
+                "job_template_name": "ticket", "tower_auth_secret": SECRET,
+                "extra_vars": { "ansible_python_interpreter": "/bin/false" },
+            }),
+            "is Ansible's own",
+        ),
+        (
+            "unknown",
+            json!({ "job_template_name": "no such", "tower_auth_secret": SECRET }),
+            "there is no playbook no such.yml or",
+        ),
+        (
+            "poor",
+            json!({ "job_template_name": "ticket", "tower_auth_secret": "none" }),
+            "there is no Secret",
+        ),
+    ] {
+        job(&hub, name, spec).await?;
+        let result = self::result(&hub, name).await?;
+        assert_eq!(result["status"], "error", "{name}");
+        assert!(result["message"].as_str().unwrap().contains(message), "{name}: {result}");
+    }
+    runner.stop().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_playbook_that_fails_or_takes_too_long_says_so_and_goes_in_its_time() -> Result<()> {
+    let hub = Hub::new("fails", 0).await?;
+    let maps: Api<ConfigMap> = hub.place.api();
+    let data = json!({ "it-fails.yml": FAILS, "sleeps.yaml": SLEEPS });
+    create(&maps, json!({ "metadata": { "name": "playbooks" }, "data": data })).await?;
+    let playbooks = Playbooks::ConfigMap {
+        namespace: hub.place.namespace.clone(),
+        name: "playbooks".to_owned(),
+    };
+    let base = Config::new(hub.place.client.clone(), playbooks);
+    let runner = Runner::start(&hub, base.clone()).await?;
+    let made = job(&hub, "fails", json!({ "job_template_name": "It fails", "job_ttl": 0 }));
+    let made = made.await?;
+    // It is there to be seen ended, and then it is not.
+    let last = within_result(&hub, &made).await?;
+    if let Some(result) = last {
+        assert_eq!((&result["status"], &result["exitCode"]), (&json!("failed"), &json!(2)));
+        assert!(result["log"].as_str().unwrap().contains("the ticket system is on fire"));
+    }
+    gone(&hub.place.api(), &made).await?;
+    runner.stop().await;
+
+    let runner =
+        Runner::start(&hub, Config { timeout: Duration::from_secs(3), ..base.clone() }).await?;
+    job(&hub, "late", json!({ "job_template_name": "sleeps" })).await?;
+    let result = result(&hub, "late").await?;
+    assert_eq!(result["status"], "error");
+    assert_eq!(result["message"], "it took longer than 3 s and was ended");
+    runner.stop().await;
+
+    // One that is stopped ends its playbooks and says so.
+    let runner = Runner::start(&hub, base).await?;
+    job(&hub, "stopped", json!({ "job_template_name": "sleeps" })).await?;
+    let running = |job: &DynamicObject| job.data.pointer("/status/runner/name").is_some();
+    seen(&hub.jobs(), "stopped", running).await?;
+    runner.stop().await;
+    let job = hub.jobs().get("stopped").await?;
+    assert_eq!(job.data["status"]["ansibleJobResult"]["status"], "error");
+    assert_eq!(job.name_any(), "stopped");
+    Ok(())
+}
+
+/// How it ended, if that was to be seen before it was deleted.
+async fn within_result(hub: &Hub, job: &AnsibleJob) -> Result<Option<Value>> {
+    let ended = |job: Option<&DynamicObject>| {
+        job.is_none_or(|job| job.data.pointer("/status/ansibleJobResult/finished").is_some())
+    };
+    let name = job.name_any();
+    let waiting = kube::runtime::wait::await_condition(hub.jobs(), &name, ended);
+    let job = tokio::time::timeout(Duration::from_secs(300), waiting).await??;
+    Ok(job.map(|job| job.data["status"]["ansibleJobResult"].clone()))
+}
+
+/// Where the definition of jobs is a platform's, the runner is off.
+#[tokio::test]
+async fn where_a_platform_serves_jobs_the_runner_is_off() -> Result<()> {
+    let hub = Hub::new("platform", 0).await?;
+    // Real servers are shared, and so is the definition.
+    if hub.place.world.is_embedded() {
+        let definitions: Api<
+            k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+        > = Api::all(hub.place.client.clone());
+        let label = json!({ "app.kubernetes.io/managed-by": "aap" });
+        let patch = kube::api::Patch::Merge(json!({ "metadata": { "labels": label } }));
+        definitions.patch("ansiblejobs.tower.ansible.com", &Default::default(), &patch).await?;
+        // Making the hub ready again leaves another's definition alone.
+        cleat_hub::prepare::prepare_hub(&hub.place.client).await?;
+        let folder = tempfile::tempdir()?;
+        let refused = Runner::start(&hub, config(&hub, folder.path())).await;
+        let message = refused.err().unwrap().to_string();
+        assert!(message.contains("served by an automation platform"), "{message}");
+        let anyway = Config { anyway: true, ..config(&hub, folder.path()) };
+        Runner::start(&hub, anyway).await?.stop().await;
+    }
+    Ok(())
+}
