@@ -12,7 +12,7 @@ use alloc::string::{String, ToString as _};
 
 use cleat_api::ansiblejob::AnsibleJob;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::id::{Id, Target};
 use crate::write::{Action, Propagation, Side, Write};
@@ -172,24 +172,26 @@ fn finish(
         Ended::Failed => "failed",
         Ended::Error => "error",
     };
-    let mut outcome = json!({
-        "status": word, "failed": *result != Ended::Successful, "finished": finished.to_string(),
-    });
+    let mut outcome = Map::new();
+    let mut say = |key: &str, value: Value| drop(outcome.insert(key.to_owned(), value));
+    say("status", json!(word));
+    say("failed", json!(*result != Ended::Successful));
+    say("finished", json!(finished.to_string()));
     for (key, text) in [("message", message), ("log", log)] {
         if !text.is_empty() {
-            outcome[key] = json!(text);
+            say(key, json!(text));
         }
     }
     if let Some(code) = exit_code {
-        outcome["exitCode"] = json!(code);
+        say("exitCode", json!(code));
     }
     if let Some(started) = started {
         let took = finished.duration_since(started).max(SignedDuration::ZERO);
-        outcome["elapsed"] = json!(format!("{}.{:03}", took.as_secs(), took.subsec_millis()));
+        say("elapsed", json!(format!("{}.{:03}", took.as_secs(), took.subsec_millis())));
     }
-    let mut metadata = json!({ "uid": job.metadata.uid });
+    let mut metadata = Map::from_iter([("uid".to_owned(), json!(job.metadata.uid))]);
     if let Some(version) = version {
-        metadata["resourceVersion"] = json!(version);
+        metadata.insert("resourceVersion".to_owned(), json!(version));
     }
     let patch = json!({ "metadata": metadata, "status": { "ansibleJobResult": outcome } });
     Action { side: Side::Hub, target: target(job), write: Write::MergeStatus(patch) }

@@ -33,6 +33,7 @@ use cleat_api::policyautomation::{
     EventHook, LAST_RUN, Mode, PendingJob, PolicyAutomation, PolicyAutomationStatus, RERUN,
 };
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Map, Value, json};
 
 pub use self::job::{Job, Sighting, label_value, violation};
@@ -155,7 +156,7 @@ fn close(seen: &Observed) -> Option<Action> {
         return None;
     }
     let (annotations, spec) = match &*job.mode {
-        ONCE => (json!({ LAST_RUN: job.name }), Some(json!({ "mode": "disabled" }))),
+        ONCE => (json!({ LAST_RUN: job.name }), Some(("spec", json!({ "mode": "disabled" })))),
         _ => (json!({ LAST_RUN: job.name, RERUN: null }), None),
     };
     let patch = patch(&seen.automation, json!({ "annotations": annotations }), spec);
@@ -257,13 +258,20 @@ fn write(automation: &PolicyAutomation, write: Write) -> Action {
 }
 
 /// A change of the automation in the state in which it was seen, and in no other.
-fn patch(automation: &PolicyAutomation, mut metadata: Value, spec: Option<Value>) -> Value {
-    metadata["uid"] = json!(automation.metadata.uid);
-    metadata["resourceVersion"] = json!(automation.metadata.resource_version);
-    match spec {
-        Some(spec) => json!({ "metadata": metadata, "spec": spec }),
-        None => json!({ "metadata": metadata }),
+fn patch(automation: &PolicyAutomation, metadata: Value, part: Option<(&str, Value)>) -> Value {
+    let mut metadata = match metadata {
+        Value::Object(metadata) => metadata,
+        _ => Map::new(),
+    };
+    let ObjectMeta { uid, resource_version, .. } = &automation.metadata;
+    metadata.insert("uid".into(), json!(uid));
+    metadata.insert("resourceVersion".into(), json!(resource_version));
+    let mut patch = Map::new();
+    patch.insert("metadata".into(), Value::Object(metadata));
+    if let Some((key, part)) = part {
+        patch.insert(key.into(), part);
     }
+    Value::Object(patch)
 }
 
 /// The write that turns one status into another.
@@ -274,8 +282,7 @@ fn tell(
 ) -> Action {
     let [before, after] =
         [before, after].map(|status| serde_json::to_value(status).unwrap_or_default());
-    let mut patch = patch(automation, json!({}), None);
-    patch["status"] = difference(&before, &after);
+    let patch = patch(automation, json!({}), Some(("status", difference(&before, &after))));
     write(automation, Write::MergeStatus(patch))
 }
 
