@@ -351,7 +351,7 @@ fn without(mut plan: Plan, drops: impl Fn(&Action) -> bool) -> Plan {
 }
 
 /// A plan, or a report, with one thing wrong.
-const FAULTS: [(&str, Brain); 14] = [
+const FAULTS: [(&str, Brain); 13] = [
     (
         "jobs get new names each time",
         Brain {
@@ -405,10 +405,6 @@ const FAULTS: [(&str, Brain); 14] = [
     (
         "a cluster that left counts as unknown",
         Brain { plan: |seen| plan(&with_policy(seen, |policy| policy.told = false)), ..SOUND },
-    ),
-    (
-        "a disabled policy counts as any other",
-        Brain { plan: |seen| plan(&with_policy(seen, |policy| policy.disabled = false)), ..SOUND },
     ),
     (
         "the delay is not kept",
