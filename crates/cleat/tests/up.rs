@@ -7,11 +7,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use cleat_api::appliedmanifestwork::AppliedManifestWork;
+use cleat_api::managedclustersetbinding::ManagedClusterSetBinding;
 use cleat_api::manifestwork::{Manifest, ManifestWork, ManifestWorkSpec, ManifestsTemplate};
 use cleat_api::manifestworkreplicaset::ManifestWorkReplicaSet;
-use cleat_api::placement::{Placement, PlacementDecision};
+use cleat_api::placement::Placement;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{Api, ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::wait::await_condition;
 use kube::{Client, Config};
@@ -194,17 +195,12 @@ async fn a_set_reaches_its_cluster_and_a_second_hub_does_no_harm() {
     assert!(ready.starts_with("looking after https://"), "{ready}");
 
     let hub = client(dir.path(), "hub").await;
+    let bindings: Api<ManagedClusterSetBinding> = Api::namespaced(hub.clone(), "default");
+    let binding = parse("{metadata: {name: global}, spec: {clusterSet: global}}");
+    bindings.create(&PostParams::default(), &binding).await.unwrap();
     let placements: Api<Placement> = Api::namespaced(hub.clone(), "default");
     let placement = parse("{metadata: {name: all}, spec: {}}");
     placements.create(&PostParams::default(), &placement).await.unwrap();
-    let decisions: Api<PlacementDecision> = Api::namespaced(hub.clone(), "default");
-    let labels = "labels: {cluster.open-cluster-management.io/placement: all}";
-    let decision = parse(&format!("{{metadata: {{name: all-decision-1, {labels}}}}}"));
-    decisions.create(&PostParams::default(), &decision).await.unwrap();
-    let list = "{status: {decisions: [{clusterName: cluster1, reason: ''}]}}";
-    let list: serde_json::Value = parse(list);
-    let params = PatchParams::default();
-    decisions.patch_status("all-decision-1", &params, &Patch::Merge(list)).await.unwrap();
     let sets: Api<ManifestWorkReplicaSet> = Api::namespaced(hub.clone(), "default");
     let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}";
     let set = parse(&format!(
@@ -217,8 +213,10 @@ async fn a_set_reaches_its_cluster_and_a_second_hub_does_no_harm() {
             set.iter().filter_map(|set| set.status.as_ref()).flat_map(|at| &at.conditions);
         told.any(|told| told.type_ == "PlacementRolledOut" && told.status == "True")
     };
+    let there = |map: Option<&ConfigMap>| map.is_some();
+    let maps = config_maps(dir.path(), "cluster1").await;
+    await_condition(maps, "a", there).await.unwrap();
     await_condition(sets, "web", rolled_out).await.unwrap();
-    config_maps(dir.path(), "cluster1").await.get("a").await.unwrap();
     let works: Api<ManifestWork> = Api::namespaced(hub, "cluster1");
     assert_eq!(works.list(&ListParams::default()).await.unwrap().items.len(), 1);
 

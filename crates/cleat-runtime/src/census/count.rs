@@ -152,13 +152,12 @@ impl Count {
     }
 
     fn put(&mut self, name: &str, finalizers: Box<[Box<str>]>) -> (Name, bool) {
-        let known = self.objects.get_key_value(name).map(|(name, had)| (name.clone(), had.clone()));
-        if let Some((name, had)) = &known
+        if let Some((name, had)) = self.objects.get_key_value(name)
             && **had == *finalizers
         {
             return (name.clone(), false);
         }
-        let name = match known {
+        let name = match self.objects.remove_entry(name) {
             Some((name, had)) => {
                 self.unmark(&name, &had);
                 name
