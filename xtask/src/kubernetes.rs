@@ -98,14 +98,20 @@ fn test(module: &Path, args: &[String]) -> Result<()> {
     outcome
 }
 
+/// Tests wait for servers, caches and collectors more than they compute, so more of them run at the
+/// same time than there are processors.
+const AT_ONCE: &str = "6";
+
 /// Says how many ran through the test program's own last line.
 fn run_suite(kubeconfig: &Path, args: &[String]) -> Result<()> {
     println!("on the real control planes of {}", kubeconfig.display());
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let at_once = std::env::var("RUST_TEST_THREADS").unwrap_or_else(|_| AT_ONCE.to_owned());
     let status = Command::new(cargo)
         .current_dir(crate::root())
         .args(["test", "--quiet", "--package", "cleat-world", "--test", "suite", "--"])
         .args(args)
+        .env("RUST_TEST_THREADS", at_once)
         .env(cleat_world::world::WORLD, kubeconfig)
         .status()
         .context("run cargo test")?;
