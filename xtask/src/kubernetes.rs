@@ -100,7 +100,7 @@ fn test(module: &Path, args: &[String]) -> Result<()> {
 
 /// Tests wait for servers, caches and collectors more than they compute, so more of them run at the
 /// same time than there are processors.
-const AT_ONCE: &str = "6";
+const AT_ONCE: &str = "4";
 
 /// Says how many ran through the test program's own last line.
 fn run_suite(kubeconfig: &Path, args: &[String]) -> Result<()> {

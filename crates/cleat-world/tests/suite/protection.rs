@@ -46,11 +46,20 @@ struct Guarded {
     protection: Protection,
     asked: Arc<Mutex<Vec<Value>>>,
     tasks: Tasks,
+    _turn: Option<tokio::sync::MutexGuard<'static, ()>>,
+}
+
+/// A real server takes a while to heed a changed webhook configuration, and longer when many change:
+/// on shared servers these tests take turns.
+async fn turn(world: &World) -> Option<tokio::sync::MutexGuard<'static, ()>> {
+    static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+    if world.is_embedded() { None } else { Some(ONE_AT_A_TIME.lock().await) }
 }
 
 impl Guarded {
     async fn new(topic: &str) -> Result<Self> {
         let world = World::with_clusters(1).await?;
+        let turn = turn(&world).await;
         let client = world.clusters.first().context("there is a cluster")?.client();
         let name = world.unique(topic);
         let namespaces: Api<Namespace> = Api::all(client.clone());
@@ -58,7 +67,7 @@ impl Guarded {
             create(&namespaces, json!({ "metadata": { "name": namespace } })).await?;
         }
         let (protection, asked, tasks) = protect(&client, &name).await?;
-        Ok(Self { world, client, name, protection, asked, tasks })
+        Ok(Self { world, client, name, protection, asked, tasks, _turn: turn })
     }
 
     /// The namespace of the provider.

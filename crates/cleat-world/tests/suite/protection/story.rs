@@ -164,14 +164,16 @@ struct Stage {
     fleet: Fleet,
     protection: (Protection, Arc<Mutex<Vec<serde_json::Value>>>, Tasks),
     home: String,
+    _turn: Option<tokio::sync::MutexGuard<'static, ()>>,
 }
 
 impl Stage {
     async fn set(topic: &str) -> Result<Self> {
         let fleet = Fleet::start(topic).await?;
+        let turn = super::turn(&fleet.world).await;
         let protection = protect(&fleet.cluster, &fleet.name).await?;
         let home = format!("{}-provider", fleet.name);
-        Ok(Self { fleet, protection, home })
+        Ok(Self { fleet, protection, home, _turn: turn })
     }
 
     fn manifests(&self) -> [serde_json::Value; 5] {
