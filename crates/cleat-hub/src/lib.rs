@@ -15,3 +15,4 @@ mod served;
 mod stranded;
 mod ttl;
 mod view;
+mod written;

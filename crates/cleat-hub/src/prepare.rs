@@ -6,11 +6,14 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use cleat_core::id::{Id, Target};
+use cleat_core::write::{Action, Outcome, Side, Write};
+use cleat_runtime::execute::{self, Asking, Executor};
 use futures::future::try_join_all;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use kube::runtime::wait::{Condition as _, await_condition, conditions};
 use tokio::time::{interval, timeout};
@@ -31,12 +34,8 @@ const MOST_TRIES: u32 = 5;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    #[error("failed to apply {what}")]
-    Apply {
-        what: String,
-        #[source]
-        source: Box<kube::Error>,
-    },
+    #[error("failed to apply {what}: {why}")]
+    Apply { what: String, why: String },
     #[error("failed to read the definition {name}")]
     Read {
         name: String,
@@ -86,8 +85,8 @@ pub async fn install_webhooks(
     configuration: &ValidatingWebhookConfiguration,
 ) -> Result<(), Error> {
     let name = configuration.metadata.name.as_deref().unwrap_or_default();
-    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(hub_client.clone());
-    apply(&configurations, name, configuration).await?;
+    let target = target("admissionregistration.k8s.io", "validatingwebhookconfigurations", name);
+    apply(hub_client, target, configuration).await?;
     Ok(())
 }
 
@@ -105,7 +104,10 @@ async fn define_one(client: &Client, definition: &CustomResourceDefinition) -> R
         .filter(|found| is_current(found, definition) || is_anothers(found));
     let applied = match found {
         Some(found) => found,
-        None => apply(&definitions, &name, definition).await?,
+        None => {
+            let target = target("apiextensions.k8s.io", "customresourcedefinitions", &name);
+            apply(client, target, definition).await?
+        }
     };
     let established = conditions::is_crd_established();
     let late = |_| Error::NotServed { name: name.clone() };
@@ -164,22 +166,34 @@ async fn served(
     }
 }
 
+fn target(group: &str, resource: &str, name: &str) -> Target {
+    let (group, resource, name) = (group.to_owned(), resource.to_owned(), name.to_owned());
+    Target { version: "v1".to_owned(), id: Id { group, resource, namespace: String::new(), name } }
+}
+
 /// What others set is taken over: two versions of a definition cannot both hold.
-async fn apply<K>(api: &Api<K>, name: &str, object: &K) -> Result<K, Error>
+async fn apply<K>(client: &Client, target: Target, object: &K) -> Result<K, Error>
 where
-    K: Clone + std::fmt::Debug + serde::Serialize + serde::de::DeserializeOwned,
+    K: serde::Serialize + serde::de::DeserializeOwned,
 {
-    let parameters = PatchParams::apply(FIELD_MANAGER).force();
+    let failed = |why: String| Error::Apply { what: target.id.name.clone(), why };
+    let object = serde_json::to_value(object).map_err(|error| failed(error.to_string()))?;
+    let write = Write::Apply { object, manager: FIELD_MANAGER.to_owned(), force: true };
+    let action = Action { side: Side::Cluster, target: target.clone(), write };
+    let executor =
+        Executor::new(execute::Config { cluster: Some(client.clone()), ..Default::default() });
     let mut tries = 0;
     loop {
         tries += 1;
-        match api.patch(name, &parameters, &Patch::Apply(object)).await {
-            Ok(applied) => return Ok(applied),
-            // By force there is no conflict of fields: somebody else wrote at the same moment.
-            Err(kube::Error::Api(status)) if status.code == 409 && tries < MOST_TRIES => {}
-            Err(source) => {
-                return Err(Error::Apply { what: name.to_owned(), source: Box::new(source) });
+        match executor.perform(&action, &Asking::default()).await {
+            Outcome::Done(applied) => {
+                return serde_json::from_value(applied).map_err(|error| failed(error.to_string()));
             }
+            // By force there is no conflict of fields: somebody else wrote at the same moment.
+            Outcome::Conflict(_) if tries < MOST_TRIES => {}
+            Outcome::Refused(refusal) => return Err(failed(refusal.message)),
+            Outcome::Lost(message) => return Err(failed(message)),
+            other => return Err(failed(format!("{other:?}"))),
         }
     }
 }

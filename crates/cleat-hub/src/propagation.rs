@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use cleat_core::propagation::{self as core, Observed, Setbacks, Source, Standing};
 use cleat_core::replicaset::Decided;
-use cleat_core::write::{Action, Outcome, Write};
+use cleat_core::write::{Action, Outcome};
 use cleat_runtime::execute::Executor;
 use cleat_runtime::queue::{Queue, Wake};
 use kube::Client;
@@ -23,6 +23,7 @@ use self::view::{Policy, PolicyBinding, Rule, Set};
 use crate::followed::{Followed, Key};
 use crate::placement::Placements;
 use crate::view::{Cluster, Decision, Placement};
+use crate::written;
 
 /// What passes share. Its clones are the same.
 #[derive(Clone)]
@@ -70,7 +71,7 @@ impl Propagation {
     ) -> Self {
         let roots = Queue::new();
         Self {
-            templates: Templates::new(hub_client.clone(), roots.clone(), tasks),
+            templates: Templates::new(hub_client.clone(), executor.clone(), roots.clone(), tasks),
             executor,
             hub_client,
             namespace,
@@ -233,7 +234,7 @@ pub(crate) async fn pass(cx: Propagation, key: Key) -> Wake {
         plan = core::plan(&seen);
     }
     let done = cx.executor.execute(&plan).await;
-    log(&plan, &done);
+    written::log("copies", &plan, &done);
     let verdict = core::report(&seen, &plan, &done);
     let mut wake = verdict.wake.and_then(|after| Duration::try_from(after).ok());
     let mut sooner = |after: Duration| wake = Some(wake.map_or(after, |wake| wake.min(after)));
@@ -305,21 +306,4 @@ async fn tell(executor: &Executor, status: Action) -> bool {
             false
         }
     }
-}
-
-/// One line for a pass that did something.
-fn log(plan: &[Vec<Action>], done: &[Vec<Outcome>]) {
-    if plan.is_empty() {
-        return;
-    }
-    let count =
-        |is: fn(&Write) -> bool| plan.iter().flatten().filter(|action| is(&action.write)).count();
-    let failed = done.iter().flatten().filter(|outcome| !outcome.is_done()).count();
-    tracing::info!(
-        created = count(|write| matches!(write, Write::Create(_))),
-        changed = count(|write| matches!(write, Write::Replace(_))),
-        deleted = count(|write| matches!(write, Write::Delete { .. })),
-        failed,
-        "copies written"
-    );
 }

@@ -17,6 +17,7 @@ use kube::api::{Api, DynamicObject, ListParams};
 use crate::followed::{Followed, Key};
 use crate::kinds::{self, every};
 use crate::view::{Decision, Placement, Set, Work};
+use crate::written;
 
 /// What passes share.
 pub(crate) struct Replicasets {
@@ -47,7 +48,7 @@ pub(crate) async fn pass(cx: Arc<Replicasets>, key: Key) -> Wake {
     }
     cx.leave_to_others(&mut plan).await;
     let done = cx.executor.execute(&plan).await;
-    log(&plan, &done);
+    written::log("works", &plan, &done);
     let verdict = core::report(&seen, &plan, &done);
     let mut wake = verdict.wake.and_then(|after| Duration::try_from(after).ok());
     if let Some(status) = verdict.status {
@@ -177,21 +178,4 @@ impl Replicasets {
 
 fn is_delete(action: &Action) -> bool {
     matches!(action.write, Write::Delete { .. })
-}
-
-/// One line for a pass that did something.
-fn log(plan: &[Vec<Action>], done: &[Vec<Outcome>]) {
-    if plan.is_empty() {
-        return;
-    }
-    let count =
-        |is: fn(&Write) -> bool| plan.iter().flatten().filter(|action| is(&action.write)).count();
-    let failed = done.iter().flatten().filter(|outcome| !outcome.is_done()).count();
-    tracing::info!(
-        created = count(|write| matches!(write, Write::Create(_))),
-        changed = count(|write| matches!(write, Write::Merge(_))),
-        deleted = count(|write| matches!(write, Write::Delete { .. })),
-        failed,
-        "works written"
-    );
 }

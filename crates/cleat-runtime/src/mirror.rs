@@ -26,6 +26,7 @@ use tokio::time::Instant;
 use self::kind::{Kind, KindName, Settling};
 use self::meta::Owners;
 pub use self::meta::{Meta, OwnerReference};
+use crate::kinds::{Kinds, Mapping};
 use crate::queue::Queue;
 use crate::tasks::Tasks;
 
@@ -131,6 +132,26 @@ impl Mirror {
         let state = self.shared.lock();
         let kind = state.kinds.get(&KindName::of(id));
         kind.map_or(Look::Unknown(Reason::NotReadYet), |kind| kind.look(id, Instant::now()))
+    }
+
+    /// The same; but an object whose kind has neither a definition nor a server any more is gone.
+    pub async fn look_served(&self, id: &Id, kinds: &Kinds) -> Look {
+        let look = self.look(id);
+        if look != Look::NoSuchKind {
+            return look;
+        }
+        let name = KindName::of(id);
+        let definition = Id {
+            group: carry::DEFINITION_GROUP.to_owned(),
+            resource: "customresourcedefinitions".to_owned(),
+            namespace: String::new(),
+            name: carry::definition_of(&name),
+        };
+        // Kinds of groups without a dot are Kubernetes' own and have no definition.
+        let builtin = !id.group.contains('.');
+        let undefined = builtin || self.look(&definition) == Look::Absent;
+        let unserved = kinds.preferred(&id.group, &id.resource).await == Mapping::NoSuchKind;
+        if undefined && unserved { Look::Absent } else { look }
     }
 
     /// What came of a write of ours, so that it is seen before a watch tells of it.

@@ -1,11 +1,10 @@
 //! What is known of one object: from the mirror whether it is there, and the object itself read only
 //! if it changed since it was last looked at.
 
-use cleat_core::id::{Id, Target};
+use cleat_core::id::Target;
 use cleat_core::policy::observed::Seen;
 use cleat_core::write::Side;
 use cleat_runtime::execute::Read;
-use cleat_runtime::kinds;
 use cleat_runtime::mirror::{Look, Reason};
 
 use super::Context;
@@ -15,7 +14,7 @@ const UNSERVED: &str = "the cluster does not serve this kind now";
 impl Context {
     /// `None`: it was not read yet; whoever said to care about it will hear.
     pub(super) async fn sight(&self, target: &Target) -> Option<Seen> {
-        let meta = match self.look(&target.id).await {
+        let meta = match self.mirror.look_served(&target.id, &self.kinds).await {
             Look::Absent => return Some(Seen::Absent),
             Look::NoSuchKind => return Some(Seen::Unknown(UNSERVED.to_owned())),
             Look::Unknown(Reason::NotReadYet) => return None,
@@ -31,25 +30,5 @@ impl Context {
             Read::NoSuchKind => Seen::Unknown(UNSERVED.to_owned()),
             Read::Unknown { message } => Seen::Unknown(message),
         })
-    }
-
-    /// What the mirror says; and an object whose definition is gone is gone with it.
-    async fn look(&self, id: &Id) -> Look {
-        let look = self.mirror.look(id);
-        if look != Look::NoSuchKind {
-            return look;
-        }
-        let definition = Id {
-            group: "apiextensions.k8s.io".to_owned(),
-            resource: "customresourcedefinitions".to_owned(),
-            namespace: String::new(),
-            name: format!("{}.{}", id.resource, id.group),
-        };
-        // Kinds of groups without a dot are Kubernetes' own and have no definition.
-        let builtin = !id.group.contains('.');
-        let undefined = builtin || self.mirror.look(&definition) == Look::Absent;
-        let unserved =
-            self.kinds.preferred(&id.group, &id.resource).await == kinds::Mapping::NoSuchKind;
-        if undefined && unserved { Look::Absent } else { look }
     }
 }

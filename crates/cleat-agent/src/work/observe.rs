@@ -74,7 +74,7 @@ impl Context {
         self.heed_protection(key, &mut seen);
         let mut looks = BTreeMap::new();
         for id in targets.keys() {
-            looks.insert(id.clone(), self.look(id).await);
+            looks.insert(id.clone(), self.mirror.look_served(id, &self.kinds).await);
         }
         seen.contents = self.contents(&seen, &looks).await;
         let mut reads = self.reads(key, &seen, spec.as_ref(), &looks);
@@ -217,26 +217,6 @@ impl Context {
             }
         }
         targets
-    }
-
-    /// What the mirror says; and an object whose definition is gone is gone with it.
-    async fn look(&self, id: &Id) -> Look {
-        let look = self.mirror.look(id);
-        if look != Look::NoSuchKind {
-            return look;
-        }
-        let definition = Id {
-            group: "apiextensions.k8s.io".to_owned(),
-            resource: "customresourcedefinitions".to_owned(),
-            namespace: String::new(),
-            name: format!("{}.{}", id.resource, id.group),
-        };
-        // Kinds of groups without a dot are Kubernetes' own and have no definition.
-        let builtin = !id.group.contains('.');
-        let undefined = builtin || self.mirror.look(&definition) == Look::Absent;
-        let unserved =
-            self.kinds.preferred(&id.group, &id.resource).await == kinds::Mapping::NoSuchKind;
-        if undefined && unserved { Look::Absent } else { look }
     }
 
     fn care(&self, key: &Key, seen: &Observed, targets: &BTreeMap<Id, String>) {

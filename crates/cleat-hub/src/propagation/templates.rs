@@ -18,6 +18,7 @@ use cleat_core::placement::Cluster;
 use cleat_core::propagation::{
     Observed, Resolved, Root, definitions, has_hub_templates, placed_clusters,
 };
+use cleat_runtime::execute::Executor;
 use cleat_runtime::kinds::Kinds;
 use cleat_runtime::mirror::Mirror;
 use cleat_runtime::queue::Queue;
@@ -40,6 +41,7 @@ const MOST_LOOKUPS: usize = 200;
 
 pub(super) struct Templates {
     hub_client: Client,
+    executor: Executor,
     kinds: Kinds,
     mirror: Mirror,
     state: Arc<Mutex<State>>,
@@ -82,7 +84,12 @@ struct Case<'a> {
 }
 
 impl Templates {
-    pub(super) fn new(hub_client: Client, roots: Queue<Key>, tasks: &Tasks) -> Arc<Self> {
+    pub(super) fn new(
+        hub_client: Client,
+        executor: Executor,
+        roots: Queue<Key>,
+        tasks: &Tasks,
+    ) -> Arc<Self> {
         let state: Arc<Mutex<State>> = Arc::default();
         let changing = Arc::clone(&state);
         let mirror = Mirror::new(hub_client.clone(), tasks, move |id| {
@@ -90,7 +97,7 @@ impl Templates {
             state.changed(id).into_iter().for_each(|root| roots.add(root));
         });
         let kinds = Kinds::new(hub_client.clone());
-        Arc::new(Self { hub_client, kinds, mirror, state })
+        Arc::new(Self { hub_client, executor, kinds, mirror, state })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -19,6 +19,7 @@ mod clusters_access;
 mod clusters_join;
 mod clusters_leave;
 mod clusters_life;
+mod counting;
 mod definitions;
 mod events;
 mod finalizers;

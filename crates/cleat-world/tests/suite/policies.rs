@@ -1,6 +1,5 @@
 //! ConfigurationPolicies on a cluster of their own, with a controller in this process and no hub.
 
-mod counting;
 mod enforcing;
 mod idle;
 mod pruning;
@@ -110,6 +109,17 @@ impl Site {
             messages(policy).iter().any(|message| message.contains(text))
         });
         found.await.with_context(|| format!("for {name} to say {text:?}"))
+    }
+
+    /// The policy as soon as it found all its objects as they should be: what it created or
+    /// updated was looked at again, and there is nothing left to say.
+    async fn settles(&self, name: &str) -> Result<ConfigurationPolicy> {
+        let policies = self.policies();
+        let found = seen(&policies, name, |policy: &ConfigurationPolicy| {
+            let said = messages(policy);
+            !said.is_empty() && said.iter().all(|message| message.contains("found as specified"))
+        });
+        found.await.with_context(|| format!("for {name} to settle"))
     }
 
     /// Returns when no object of that name is there.

@@ -4,7 +4,6 @@ mod adoption;
 mod applying;
 mod bad_input;
 mod conditions;
-mod counting;
 mod delete_option;
 mod eviction;
 mod executor;

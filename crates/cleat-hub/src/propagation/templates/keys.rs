@@ -3,11 +3,14 @@
 
 use cleat_api::policy::name::ENCRYPTION_KEY_SECRET;
 use cleat_core::id::{Id, Target};
+use cleat_core::write::{Action, Outcome, Side, Write};
+use cleat_runtime::execute::{Asking, Read};
 use cleat_template::Keys;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, ObjectMeta, PostParams};
+use kube::api::ObjectMeta;
 use ring::rand::{SecureRandom as _, SystemRandom};
+use serde_json::Value;
 
 use super::Templates;
 
@@ -24,19 +27,15 @@ impl Templates {
         cluster: &str,
         iv: Option<String>,
     ) -> Result<(Keys, String), String> {
-        let secrets: Api<Secret> = Api::namespaced(self.hub_client.clone(), cluster);
-        let said = |error: kube::Error| format!("the key of cluster {cluster}: {error}");
-        let found = match secrets.get_opt(ENCRYPTION_KEY_SECRET).await.map_err(said)? {
-            Some(found) => found,
-            None => match secrets.create(&PostParams::default(), &fresh()?).await {
-                Ok(made) => made,
-                // Somebody else was first, and theirs is as good.
-                Err(kube::Error::Api(status)) if status.code == 409 => {
-                    secrets.get(ENCRYPTION_KEY_SECRET).await.map_err(said)?
-                }
-                Err(error) => return Err(said(error)),
-            },
+        let said = |why: &str| format!("the key of cluster {cluster}: {why}");
+        let target = target(cluster);
+        let found = match self.executor.read(Side::Hub, &target).await {
+            Read::Present(found) => found,
+            Read::Absent => self.make(&target).await.map_err(|why| said(&why))?,
+            Read::NoSuchKind => return Err(said("the hub serves no secrets")),
+            Read::Unknown { message } => return Err(said(&message)),
         };
+        let found: Secret = serde_json::from_value(found).map_err(|e| said(&e.to_string()))?;
         let data = found.data.unwrap_or_default();
         let bytes = |name: &str| data.get(name).map(|ByteString(bytes)| bytes.clone());
         let previous = bytes("previousKey").filter(|bytes| !bytes.is_empty());
@@ -50,6 +49,25 @@ impl Templates {
         };
         let keys = Keys { key: bytes("key").unwrap_or_default(), previous, iv: vector };
         Ok((keys, text))
+    }
+}
+
+impl Templates {
+    async fn make(&self, target: &Target) -> Result<Value, String> {
+        let secret = serde_json::to_value(fresh()?).map_err(|error| error.to_string())?;
+        let (side, write) = (Side::Hub, Write::Create(secret));
+        let action = Action { side, target: target.clone(), write };
+        match self.executor.perform(&action, &Asking::default()).await {
+            Outcome::Done(made) => Ok(made),
+            // Somebody else was first, and theirs is as good.
+            Outcome::AlreadyExists => match self.executor.read(side, target).await {
+                Read::Present(theirs) => Ok(theirs),
+                other => Err(format!("it was there and cannot be read: {other:?}")),
+            },
+            Outcome::Refused(refusal) => Err(refusal.message),
+            Outcome::Lost(message) => Err(message),
+            other => Err(format!("{other:?}")),
+        }
     }
 }
 

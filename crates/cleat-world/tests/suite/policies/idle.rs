@@ -4,8 +4,8 @@ use anyhow::Result;
 use cleat_agent::policy;
 use serde_json::json;
 
-use super::counting::Counting;
 use super::{Site, enforce, musthave};
+use crate::counting::Counting;
 
 async fn counted(topic: &str) -> Result<(Site, Counting)> {
     let mut site = Site::without_controller(topic).await?;
@@ -23,7 +23,7 @@ async fn a_policy_that_holds_is_not_asked_about() -> Result<()> {
     let (site, counting) = counted("policy-idle").await?;
     let templates = vec![musthave(site.map("still-1", "1")), musthave(site.map("still-2", "1"))];
     site.policy("still", enforce(templates)).await?;
-    site.stands("still", "Compliant").await?;
+    site.settles("still").await?;
     site.passes("first").await?;
     counting.take();
     site.passes("second").await?;
@@ -37,7 +37,7 @@ async fn only_what_changed_is_read_again() -> Result<()> {
     let names: Vec<String> = (0..5).map(|number| format!("part-{number}")).collect();
     let templates = names.iter().map(|name| musthave(site.map(name, "1"))).collect();
     site.policy("whole", enforce(templates)).await?;
-    site.stands("whole", "Compliant").await?;
+    site.settles("whole").await?;
     site.passes("first").await?;
     counting.take();
     let patch = kube::api::Patch::Merge(json!({ "data": { "key": "2" } }));
@@ -59,7 +59,7 @@ async fn only_what_changed_is_read_again() -> Result<()> {
 async fn a_new_controller_writes_nothing_when_nothing_changed() -> Result<()> {
     let mut site = Site::start("policy-restart").await?;
     site.policy("still", enforce(vec![musthave(site.map("still", "1"))])).await?;
-    site.stands("still", "Compliant").await?;
+    site.settles("still").await?;
     site.passes("first").await?;
     site.stop().await;
     let before = site.policies().get("still").await?.metadata.resource_version;

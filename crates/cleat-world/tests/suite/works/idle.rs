@@ -1,18 +1,27 @@
 //! What costs nothing: a work that is as it should be.
 
 use anyhow::Result;
+use cleat_agent::work::Config;
 use cleat_world::fleet::Fleet;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use super::counting::Counting;
+use crate::counting::Counting;
+
+fn watch_over(counting: &Counting, config: Config) -> Config {
+    Config {
+        hub_client: counting.client(&config.hub_client),
+        cluster_client: counting.client(&config.cluster_client),
+        ..config
+    }
+}
 
 /// A fleet whose agent's requests are counted.
 async fn counted(topic: &str) -> Result<(Fleet, Counting)> {
     let mut fleet = Fleet::without_agent(topic).await?;
     let counting = Counting::default();
-    fleet.start_agent(counting.watch_over(fleet.config()));
+    fleet.start_agent(watch_over(&counting, fleet.config()));
     Ok((fleet, counting))
 }
 
@@ -95,7 +104,7 @@ async fn a_new_agent_writes_nothing_when_nothing_changed() -> Result<()> {
     fleet.stop_agent().await;
     let before = fleet.works().get("still").await?.metadata.resource_version;
     let counting = Counting::default();
-    fleet.start_agent(counting.watch_over(fleet.config()));
+    fleet.start_agent(watch_over(&counting, fleet.config()));
     another_work(&fleet, "second").await?;
     let asked = counting.take();
     let mut writes = asked.iter().filter(|request| !request.starts_with("GET"));

@@ -3,34 +3,25 @@
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use cleat_agent::work::Config;
 use futures::future::BoxFuture;
 use http::{Method, Request, Response};
 use kube::Client;
 use kube::client::Body;
 use tower::{BoxError, Service};
 
-/// Every request of an agent, as method, path and query.
+/// Every request of a controller, as method, path and query.
 #[derive(Clone, Default)]
-pub(super) struct Counting {
+pub(crate) struct Counting {
     asked: Arc<Mutex<Vec<(Method, String)>>>,
 }
 
 impl Counting {
-    pub(super) fn watch_over(&self, config: Config) -> Config {
-        Config {
-            hub_client: self.client(&config.hub_client),
-            cluster_client: self.client(&config.cluster_client),
-            ..config
-        }
-    }
-
-    fn client(&self, through: &Client) -> Client {
+    pub(crate) fn client(&self, through: &Client) -> Client {
         Client::new(Counted { counting: self.clone(), through: through.clone() }, "default")
     }
 
     /// What was asked since the last time, but for watches and the lists they begin with.
-    pub(super) fn take(&self) -> Vec<String> {
+    pub(crate) fn take(&self) -> Vec<String> {
         let asked = std::mem::take(&mut *self.asked.lock().unwrap());
         let plain = asked.into_iter().filter(|(method, path)| {
             !(method == Method::GET && (path.contains("watch=") || path.contains("limit=")))
