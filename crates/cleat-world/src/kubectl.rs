@@ -20,7 +20,7 @@ pub use self::differences::{Differences, Report};
 use self::mask::Masks;
 
 /// How long one command may take, and how long one is repeated that has to wait for something.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// Everything that was printed, in the session's folder.
 const TRANSCRIPT: &str = "transcript.txt";

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 
 /// How long a test waits for anything. Machines that test are busy machines.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+pub const PATIENCE: Duration = Duration::from_secs(240);
 
 /// What `future` gives, if it does before patience ends.
 pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> Result<T> {

@@ -162,7 +162,7 @@ async fn carry(hub: &Client, works: &[(&str, &[&str])]) {
             })
         };
         let waiting = await_condition(api.clone(), name, applied);
-        tokio::time::timeout(std::time::Duration::from_secs(90), waiting).await.unwrap().unwrap();
+        tokio::time::timeout(std::time::Duration::from_secs(240), waiting).await.unwrap().unwrap();
     }
 }
 
