@@ -5,6 +5,7 @@
 //! stops everything, and somebody is told: only a hub that says to leave lets anything go.
 
 mod alarm;
+mod asked;
 mod parts;
 mod presence;
 
@@ -28,6 +29,7 @@ use jiff::Timestamp;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 
+pub(crate) use self::asked::{ask, known};
 pub use self::presence::Presence;
 use crate::registration::{FIELD_MANAGER, Keep};
 

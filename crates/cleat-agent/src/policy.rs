@@ -43,6 +43,7 @@ use self::memory::{Memory, held_back};
 use self::observe::Waking;
 use self::subjects::Subjects;
 use self::sweep::Sweeps;
+use crate::leave::Presence;
 use crate::work::definitions;
 
 pub(crate) use self::records::end_of;
@@ -71,6 +72,8 @@ pub struct Config {
     /// Namespace and name of the Deployment this runs in, if it does: an annotation on it says that
     /// the controller is about to be taken away.
     pub deployment: Option<(String, String)>,
+    /// The hub that sends policies to this cluster, if one does.
+    pub fleet: Option<Fleet>,
     /// Template functions that may not be used.
     pub denied_functions: Vec<String>,
     /// The name of this process in events.
@@ -89,6 +92,7 @@ impl Config {
             namespaces: Vec::new(),
             terminating_namespaces: TerminatingNamespaces::Included,
             deployment: None,
+            fleet: None,
             denied_functions: Vec::new(),
             instance: "cleat".to_owned(),
             workers: 32,
@@ -101,6 +105,15 @@ impl Config {
         let namespaces = vec![cluster.to_owned(), OWN_NAMESPACE.to_owned()];
         Self { namespaces, ..Self::new(cluster_client) }
     }
+}
+
+/// Where a member of a fleet gets policies from.
+#[derive(Clone)]
+pub struct Fleet {
+    pub hub_client: Client,
+    /// The cluster's name, which is the namespace of what the hub sends.
+    pub cluster: String,
+    pub presence: Presence,
 }
 
 /// Namespace and name of a policy.
@@ -156,6 +169,9 @@ pub fn start(config: Config, tasks: &Tasks) {
         }
     };
     let deployment = departure::follow(&config, tasks, everyone.clone());
+    if let Some(fleet) = &config.fleet {
+        fleet.presence.on_change(tasks, everyone.clone());
+    }
     let mirror = {
         let (queue, subjects) = (queue.clone(), Arc::clone(&subjects));
         Mirror::new(config.cluster_client.clone(), tasks, move |id: &Id| {
@@ -177,7 +193,7 @@ pub fn start(config: Config, tasks: &Tasks) {
         }
     });
     let executor = Executor::new(execute::Config {
-        hub: None,
+        hub: config.fleet.as_ref().map(|fleet| fleet.hub_client.clone()),
         cluster: Some(config.cluster_client.clone()),
         field_manager: Some(FIELD_MANAGER.to_owned()),
         user_agent: Some(FIELD_MANAGER.to_owned()),

@@ -31,6 +31,7 @@ use serde_json::Value;
 use self::events::Events;
 pub use self::remains::remains;
 use self::templates::TemplateKinds;
+use crate::leave::Presence;
 use crate::policy::end_of;
 
 /// Who `managedFields` say wrote.
@@ -45,6 +46,8 @@ pub struct Config {
     pub cluster_client: Client,
     /// The cluster's name, which is its namespace on the hub and on the cluster.
     pub cluster: String,
+    /// How the cluster stands with its hub, where somebody says.
+    pub presence: Option<Presence>,
     /// The name of this process in events.
     pub instance: String,
     /// Policies under way at the same time.
@@ -57,6 +60,7 @@ impl Config {
             hub_client,
             cluster_client,
             cluster: cluster.to_owned(),
+            presence: None,
             instance: "cleat".to_owned(),
             workers: 16,
         }
@@ -139,6 +143,14 @@ pub fn start(config: Config, tasks: &Tasks) {
         };
         policies(&config.cluster_client, Box::new(on_event))
     };
+    if let Some(presence) = &config.presence {
+        let (queue, local, hub) = (queue.clone(), local.clone(), hub.clone());
+        presence.on_change(tasks, move || {
+            for policy in [&local, &hub].into_iter().flat_map(Follow::all) {
+                queue.add(policy.name.to_string());
+            }
+        });
+    }
     let events = Events::start(&config, tasks, queue.clone());
     let templates = TemplateKinds::start(&config, tasks, queue.clone(), Arc::clone(&dependents), {
         let (queue, local, hub) = (queue.clone(), local.clone(), hub.clone());

@@ -29,10 +29,17 @@ pub fn start_stories(member: &Member, works: impl Fn(work::Config) -> work::Conf
     let Member { name, cluster_id: _, hub_client, cluster_client, hub_address, presence, keep } =
         member;
     let (hub_client, cluster_client) = (hub_client.clone(), cluster_client.clone());
-    policy::start(policy::Config::of_member(cluster_client.clone(), name), tasks);
+    let fleet = policy::Fleet {
+        hub_client: hub_client.clone(),
+        cluster: name.clone(),
+        presence: presence.clone(),
+    };
+    let own = policy::Config::of_member(cluster_client.clone(), name);
+    policy::start(policy::Config { fleet: Some(fleet), ..own }, tasks);
     let sent = policy_sync::Config::new(hub_client.clone(), cluster_client.clone(), name);
+    let sent = policy_sync::Config { presence: Some(presence.clone()), ..sent };
     policy_sync::start(sent, tasks);
-    let policies = policy_sync::remains(hub_client.clone(), name);
+    let policies = policy_sync::remains(hub_client.clone(), cluster_client.clone(), name);
     let config = work::Config::new(hub_client.clone(), cluster_client.clone(), name, hub_address);
     let config = work::Config { presence: Some(presence.clone()), ..works(config) };
     work::start(config, tasks);

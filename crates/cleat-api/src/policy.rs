@@ -9,6 +9,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::leftoverrecord::LeftObject;
+use crate::manifestwork::Removal;
 use crate::schema;
 
 /// The API group of policies.
@@ -149,6 +151,14 @@ pub struct PolicyStatus {
     /// Of a replica: how each template stands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<TemplateDetail>,
+    /// Of a replica: what its templates made on the cluster, as the agent last saw it; the first
+    /// thousands of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub objects: Vec<LeftObject>,
+    /// Of a replica whose cluster leaves: what has yet to go, what stands in the way, what stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub removal: Option<Removal>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use cleat_api::leftoverrecord::LeftoverRecord;
 use cleat_api::managedcluster::{CLUSTER_DESTROYED, CLUSTER_NAME_LABEL, ManagedCluster, condition};
 use cleat_api::manifestwork::ManifestWork;
+use cleat_api::policy::Policy;
 use cleat_core::condition::{find, holds};
 use cleat_core::leave::carried::Carried;
 use cleat_core::registration::hub;
@@ -156,6 +157,7 @@ async fn begin(args: &Args, executor: &Executor, cluster: &ManagedCluster) -> Re
 async fn follow(args: &Args, hub_client: &Client, cluster: &ManagedCluster) -> Result<()> {
     let clusters: Api<ManagedCluster> = Api::all(hub_client.clone());
     let works: Api<ManifestWork> = Api::namespaced(hub_client.clone(), &args.name);
+    let policies: Api<Policy> = Api::namespaced(hub_client.clone(), &args.name);
     let mut progress = Progress::new(&args.name, std::io::stderr().is_terminal());
     let mut pause = tokio::time::interval(PAUSE);
     let begun = Instant::now();
@@ -169,7 +171,11 @@ async fn follow(args: &Args, hub_client: &Client, cluster: &ManagedCluster) -> R
             return Ok(());
         };
         let list = works.list(&ListParams::default()).await.context("ask for its works")?;
-        let carried: Vec<Carried> = list.items.iter().map(Carried::work).collect();
+        let mut carried: Vec<Carried> = list.items.iter().map(Carried::work).collect();
+        // A hub without policies has none; and what stands in their way is in the condition as well.
+        let list = policies.list(&ListParams::default()).await.map(|list| list.items);
+        let policy = |one: Policy| Carried::policy(&one.metadata, one.status.unwrap_or_default());
+        carried.extend(list.unwrap_or_default().into_iter().map(policy));
         progress.show(&now, &carried);
         let status = now.status.clone().unwrap_or_default();
         let halted = holds(&status.conditions, condition::UNJOIN_FAILED);

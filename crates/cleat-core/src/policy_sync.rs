@@ -10,16 +10,18 @@ mod event;
 mod history;
 pub mod observed;
 mod plan;
+mod removal;
 mod report;
 mod template;
 
 pub use history::{Told, told};
 pub use observed::Observed;
 pub use plan::{Depends, dependencies, plan, template_ids};
+pub use removal::made_kinds;
 pub use report::{Verdict, report};
 
 /// Holds a replica on the hub until what its templates made was let go of on the cluster, so that the
-/// hub can show what is stuck. Only policies that prune are held.
+/// hub can show what is stuck. Only policies that prune are held, and all while the cluster leaves.
 pub const HOLD: &str = "policy.open-cluster-management.io/removal-on-cluster";
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! How the cluster stands with its hub, shared by everything that runs for it.
 
 use cleat_core::leave::agent::Standing;
+use cleat_runtime::tasks::Tasks;
 use tokio::sync::watch;
 
 /// Its clones are the same.
@@ -28,6 +29,16 @@ impl Presence {
 
     pub fn subscribe(&self) -> watch::Receiver<Standing> {
         self.standing.subscribe()
+    }
+
+    /// Calls this whenever it stands otherwise.
+    pub(crate) fn on_change(&self, tasks: &Tasks, call: impl Fn() + Send + 'static) {
+        let (mut changes, mut stop) = (self.subscribe(), tasks.stop());
+        tasks.spawn("standing", async move {
+            while let Some(Ok(())) = stop.or(changes.changed()).await {
+                call();
+            }
+        });
     }
 
     /// Returns when the cluster has left, and nothing of the agent is needed any more.

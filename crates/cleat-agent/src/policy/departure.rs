@@ -1,9 +1,11 @@
-//! Whether this controller, or the kind of policies, is about to go: then policies are let go of and
-//! nothing of theirs is touched.
+//! Whether this controller, the kind of policies, or the cluster's membership in a fleet is about to
+//! go: then policies are let go of and nothing of theirs is touched.
 
-use cleat_api::configurationpolicy::{GROUP, UNINSTALLING};
+use cleat_api::configurationpolicy::{GROUP, PruneObjectBehavior, UNINSTALLING};
+use cleat_api::managedcluster::RemoveStrategy;
 use cleat_core::id::{Id, Target};
-use cleat_core::policy::observed::{Departure, Policy};
+use cleat_core::leave::agent::Standing;
+use cleat_core::policy::observed::{Departure, Owner, Policy};
 use cleat_core::write::Side;
 use cleat_runtime::execute::Read;
 use cleat_runtime::follow::{Follow, Held, Scope};
@@ -11,7 +13,8 @@ use cleat_runtime::mirror::Look;
 use cleat_runtime::tasks::Tasks;
 use serde_json::Value;
 
-use super::{Config, Context};
+use super::{Config, Context, Fleet};
+use crate::leave::ask;
 
 /// The definition of policies.
 pub(super) fn definition() -> Target {
@@ -50,10 +53,42 @@ impl Context {
             true => (self.definition_now().await, self.deployment_now().await),
             false => (self.definition_lately(), self.deployment_lately()),
         };
-        match (definition, deployment) {
-            (Departure::Leaving, _) | (_, Departure::Leaving) => Departure::Leaving,
-            (Departure::Unknown(why), _) | (_, Departure::Unknown(why)) => Departure::Unknown(why),
-            (Departure::Staying, Departure::Staying) => Departure::Staying,
+        let all = [definition, deployment, self.membership(policy).await];
+        if all.contains(&Departure::Leaving) {
+            return Departure::Leaving;
+        }
+        let unknown = all.into_iter().find(|one| matches!(one, Departure::Unknown(_)));
+        unknown.unwrap_or(Departure::Staying)
+    }
+
+    /// What a cluster that leaves its hub means for a policy. Those the hub did not send are let go
+    /// of with the agent. Those it did send prune only if it knows the cluster and nothing is to stay;
+    /// if everything is, whoever copied them here says so in them first.
+    async fn membership(&self, policy: &Policy) -> Departure {
+        let Some(Fleet { presence, cluster, .. }) = &self.config.fleet else {
+            return Departure::Staying;
+        };
+        let of_policy = |owner: &Owner| {
+            owner.kind == "Policy" && owner.api_version.split('/').next() == Some(GROUP)
+        };
+        if policy.namespace != *cluster || !policy.owner.as_ref().is_some_and(of_policy) {
+            return match presence.standing() {
+                Standing::Leaving(_) => Departure::Leaving,
+                Standing::Unknown | Standing::Member | Standing::Unrecognized(_) => {
+                    Departure::Staying
+                }
+            };
+        }
+        let prunes = policy.spec.prune_object_behavior != PruneObjectBehavior::None;
+        if !policy.deleting || policy.finalizers.is_empty() || !prunes {
+            return Departure::Staying;
+        }
+        match ask(presence, &self.executor, cluster).await {
+            Ok(None | Some(RemoveStrategy::Required)) => Departure::Staying,
+            Ok(Some(RemoveStrategy::Needless)) => {
+                Departure::Unknown("the cluster leaves its hub and keeps everything".to_owned())
+            }
+            Err(why) => Departure::Unknown(why),
         }
     }
 

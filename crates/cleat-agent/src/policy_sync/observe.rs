@@ -2,22 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cleat_api::managedcluster::RemoveStrategy;
 use cleat_api::policy::{GROUP, Policy as Stored, PolicyDependency};
 use cleat_core::id::{Id, Target};
-use cleat_core::policy::observed::{KindName, Served};
+use cleat_core::policy::observed::{Kind, KindName, Served};
 use cleat_core::policy_sync::observed::{
     Copy, Live, Observed, Place, Policy, Standing, TemplateId, TemplateKind,
 };
-use cleat_core::policy_sync::{Depends, dependencies, template_ids};
+use cleat_core::policy_sync::{Depends, dependencies, made_kinds, template_ids};
 use cleat_core::write::Side;
 use cleat_runtime::execute::Read;
 use cleat_runtime::follow::{Follow, Held};
-use cleat_runtime::kinds::Mapping;
+use cleat_runtime::kinds::{Mapped, Mapping};
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Context;
 use super::templates::id;
+use crate::leave::{ask, known};
+
+type Leaving = Result<Option<RemoveStrategy>, String>;
 
 const UNREAD: &str = "not read yet";
 
@@ -25,7 +29,7 @@ impl Context {
     pub(super) async fn observe(&self, name: &str) -> Observed {
         let cluster = &self.config.cluster;
         let local = held(&self.local, cluster, name);
-        let replica = self.replica(name, &local).await;
+        let (replica, leaving) = self.replica(name, &local).await;
         let own_hub = match (&replica, &local) {
             // No two servers give the same one.
             (Copy::Present(replica), Copy::Present(local)) => replica.uid == local.uid,
@@ -50,20 +54,17 @@ impl Context {
             local,
             kinds: BTreeMap::new(),
             live: BTreeMap::new(),
-            marked: Vec::new(),
+            marked: self.templates.marked(name),
+            resources: BTreeMap::new(),
+            leaving,
             states: BTreeMap::new(),
             told: BTreeMap::new(),
             troubles,
             instance: self.config.instance.clone(),
         };
-        match self.templates.marked(name) {
-            Some(marked) => seen.marked = marked,
-            // Who cannot tell what there is must not take it for nothing.
-            None if seen.replica.policy().is_some_and(|replica| replica.deleting) => {
-                seen.local =
-                    Copy::Unknown("the templates on the cluster were not read yet".to_owned());
-            }
-            None => {}
+        for name in made_kinds(seen.marked.as_deref().unwrap_or_default()) {
+            let kind = self.resource(&name).await;
+            seen.resources.insert(name, kind);
         }
         let Some(policy) = seen.local.policy().cloned() else { return seen };
         for id in template_ids(&policy.spec) {
@@ -85,10 +86,35 @@ impl Context {
         seen
     }
 
-    /// What the hub says. That it has let go of a policy is not taken from a watch alone, which may
-    /// be behind: what follows cannot be undone.
-    async fn replica(&self, name: &str, local: &Copy) -> Copy {
+    /// What the hub says, and whether the cluster is leaving it. A hub that does not know the cluster,
+    /// or was not heard yet, lets go of nothing.
+    async fn replica(&self, name: &str, local: &Copy) -> (Copy, Leaving) {
         let replica = held(&self.hub, &self.config.cluster, name);
+        let Some(presence) = &self.config.presence else {
+            return (self.confirmed(name, replica, local).await, Ok(None));
+        };
+        let ends = match (&replica, local) {
+            (Copy::Present(replica), _) => replica.deleting,
+            (Copy::Absent, Copy::Present(local)) => !local.deleting,
+            (Copy::Absent | Copy::Unknown(_), _) => false,
+        };
+        let leaving = match ends {
+            true => ask(presence, &self.executor, &self.config.cluster).await,
+            false => known(&presence.standing()),
+        };
+        match (replica, leaving) {
+            (replica, Ok(leaving)) => (self.confirmed(name, replica, local).await, Ok(leaving)),
+            // It is on its way out, and that goes on when the hub is heard again.
+            (Copy::Present(replica), Err(why)) if replica.deleting => {
+                (Copy::Present(replica), Err(why))
+            }
+            (_, Err(why)) => (Copy::Unknown(why.clone()), Err(why)),
+        }
+    }
+
+    /// That the hub has let go of a policy is not taken from a watch alone, which may be behind: what
+    /// follows cannot be undone.
+    async fn confirmed(&self, name: &str, replica: Copy, local: &Copy) -> Copy {
         let (Copy::Absent, Copy::Present(local)) = (&replica, local) else { return replica };
         if local.deleting {
             return replica;
@@ -104,6 +130,23 @@ impl Context {
             Read::Unknown { message } => Copy::Unknown(message),
             Read::Present(_) => Copy::Unknown("the hub has it again".to_owned()),
             Read::NoSuchKind => Copy::Unknown("the hub does not serve policies now".to_owned()),
+        }
+    }
+
+    /// How a kind is served of which something was made.
+    async fn resource(&self, KindName { api_version, kind }: &KindName) -> Kind {
+        let mut found = self.kinds.map(api_version, kind).await;
+        if found == Mapping::NoSuchKind {
+            // What has no kind is taken for gone, so discovery must be as it is now.
+            self.kinds.forget();
+            found = self.kinds.map(api_version, kind).await;
+        }
+        match found {
+            Mapping::Mapped(Mapped { group, version, resource, namespaced }) => {
+                Kind::Served(Served { group, version, resource, namespaced })
+            }
+            Mapping::NoSuchKind => Kind::Absent,
+            Mapping::Unknown(why) => Kind::Unknown(why),
         }
     }
 

@@ -17,6 +17,7 @@ use cleat_runtime::queue::Queue;
 use cleat_runtime::tasks::Tasks;
 use kube::Client;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{Config, Dependents};
 
@@ -53,11 +54,9 @@ struct Head {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Metadata {
     #[serde(default)]
     labels: BTreeMap<String, String>,
-    deletion_timestamp: Option<String>,
 }
 
 /// One kind and its objects.
@@ -164,7 +163,7 @@ impl TemplateKinds {
             drop(parents);
             for name in names {
                 if let Held::Present(object) = open.follow.get(&self.shared.namespace, &name) {
-                    all.push(marked(open, &object, &self.shared.namespace));
+                    all.push(marked(open, &object, &self.shared.namespace)?);
                 }
             }
         }
@@ -186,15 +185,10 @@ impl TemplateKinds {
     }
 }
 
-fn marked(open: &Open, object: &Object, namespace: &str) -> Marked {
-    let deleting =
-        object.parse::<Head>().is_ok_and(|head| head.metadata.deletion_timestamp.is_some());
-    Marked {
-        target: open.served.target(namespace, &object.name),
-        kind: open.kind.clone(),
-        uid: object.uid.to_string(),
-        deleting,
-    }
+fn marked(open: &Open, object: &Object, namespace: &str) -> Option<Marked> {
+    let target = open.served.target(namespace, &object.name);
+    let object = object.parse::<Value>().ok()?;
+    Some(Marked::read(target, open.kind.clone(), &object))
 }
 
 impl Shared {

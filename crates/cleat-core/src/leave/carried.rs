@@ -7,12 +7,15 @@ use alloc::vec::Vec;
 
 use cleat_api::leftoverrecord::LeftObject;
 use cleat_api::manifestwork::{
-    BlockedObject, LEAVE_FINALIZER, ManifestWork, ManifestWorkStatus, ResourceCount, condition,
+    BlockedObject, LEAVE_FINALIZER, ManifestWork, ManifestWorkStatus, Removal, ResourceCount,
+    condition,
 };
+use cleat_api::policy::PolicyStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::condition::holds;
 use crate::id::{Id, Target};
+use crate::policy_sync::HOLD;
 use crate::work::WORK_FINALIZER;
 
 /// Who looks after it on the cluster. A new kind of thing to carry is one more of these.
@@ -28,6 +31,14 @@ impl Kind {
         match self {
             Self::Work => "work",
             Self::Policy => "policy",
+        }
+    }
+
+    /// What holds it on the hub while the agent has something to do for it.
+    pub(crate) fn held_by(self) -> &'static str {
+        match self {
+            Self::Work => WORK_FINALIZER,
+            Self::Policy => HOLD,
         }
     }
 
@@ -62,15 +73,29 @@ impl Carried {
         let mut carried = Self::bare(Kind::Work, &work.metadata);
         let status = work.status.clone().unwrap_or_default();
         carried.objects = believed(&status, &carried.name);
-        if let Some(removal) = status.removal {
-            carried.left = removal.left;
-            for object in &mut carried.left {
-                object.source.clone_from(&carried.name);
-            }
-            carried.remaining = removal.remaining;
-            carried.blocked = removal.blocked;
-        }
+        carried.removed(status.removal);
         carried
+    }
+
+    /// A policy as replicated to the cluster.
+    pub fn policy(metadata: &ObjectMeta, status: PolicyStatus) -> Self {
+        let mut carried = Self::bare(Kind::Policy, metadata);
+        carried.objects = status.objects;
+        for object in &mut carried.objects {
+            object.source.clone_from(&carried.name);
+        }
+        carried.removed(status.removal);
+        carried
+    }
+
+    fn removed(&mut self, removal: Option<Removal>) {
+        let Some(Removal { remaining, blocked, mut left }) = removal else { return };
+        for object in &mut left {
+            object.source.clone_from(&self.name);
+        }
+        self.left = left;
+        self.remaining = remaining;
+        self.blocked = blocked;
     }
 
     /// Something of which only its own object is known.
@@ -103,7 +128,8 @@ impl Carried {
 
     /// Whether the agent may still have something to do for it.
     pub(crate) fn is_with_agent(&self) -> bool {
-        self.finalizers.iter().any(|one| one == WORK_FINALIZER)
+        let theirs = self.kind.held_by();
+        self.finalizers.iter().any(|one| one == theirs)
     }
 
     pub(crate) fn is_held(&self) -> bool {

@@ -25,7 +25,6 @@ use crate::condition;
 use crate::lease::{self, Heartbeat, Pulse};
 use crate::registration::access::{Part, WORK_FINALIZER};
 use crate::registration::hub::{Seen, target};
-use crate::work;
 use crate::write::{Action, Plan, Propagation, Side, Write};
 
 /// Everything the decision depends on.
@@ -152,14 +151,19 @@ pub fn plan(seen: &Observed) -> Plan {
 fn with_agent(seen: &Observed, carried: &[Carried], records: &[LeftoverRecord]) -> Vec<Action> {
     let mut actions = Vec::new();
     // Nothing can be held that is being deleted already.
-    let holds = |one: &&Carried| one.kind == Kind::Work && !one.deleting && !one.is_held();
+    let holds = |one: &&Carried| !one.deleting && !one.is_held();
     for one in carried.iter().filter(holds) {
         let mut finalizers = one.finalizers.clone();
         finalizers.push(LEAVE_FINALIZER.to_string());
+        // The agent holds only policies that prune; of a leaving cluster every one is to be let go
+        // of by it.
+        if one.kind == Kind::Policy && !one.is_with_agent() {
+            finalizers.push(one.kind.held_by().to_string());
+        }
         actions.push(set_finalizers(one, &finalizers));
     }
     let ready = order::ready(carried).into_iter().filter_map(|index| carried.get(index));
-    actions.extend(ready.filter(|one| one.is_held() || one.kind != Kind::Work).map(delete));
+    actions.extend(ready.filter(|one| one.is_held()).map(delete));
 
     let ended: Vec<&Carried> = carried
         .iter()
@@ -205,7 +209,7 @@ fn without_agent(
         if !one.deleting {
             actions.push(delete(one));
         } else if one.is_held() || one.is_with_agent() {
-            actions.push(release(one, &[LEAVE_FINALIZER, work::WORK_FINALIZER]));
+            actions.push(release(one, &[LEAVE_FINALIZER, one.kind.held_by()]));
         }
     }
     actions

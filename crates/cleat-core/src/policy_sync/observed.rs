@@ -8,6 +8,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use cleat_api::managedcluster::RemoveStrategy;
 use cleat_api::policy::{PolicySpec, PolicyStatus};
 use jiff::Timestamp;
 use serde_json::Value;
@@ -15,7 +16,7 @@ use serde_json::Value;
 use super::history::Told;
 use super::plan::Depends;
 use crate::id::{Id, Target};
-use crate::policy::observed::{KindName, Served};
+use crate::policy::observed::{Kind, KindName, Served};
 use crate::work::trouble::Trouble;
 
 /// One policy of the hub, its copy on the cluster, and what the templates in it became.
@@ -32,7 +33,12 @@ pub struct Observed {
     /// The objects that the templates of the policy are, or would be.
     pub live: BTreeMap<TemplateId, Live>,
     /// Everything that is marked as a template of this policy, whether or not it still is one.
-    pub marked: Vec<Marked>,
+    /// `None`: not all of it was read.
+    pub marked: Option<Vec<Marked>>,
+    /// How the kinds are served that those say they made ([`super::made_kinds`]).
+    pub resources: BTreeMap<KindName, Kind>,
+    /// How the cluster is leaving its hub, if it is; or why that cannot be told.
+    pub leaving: Result<Option<RemoveStrategy>, String>,
     /// How what the templates depend on stands.
     pub states: BTreeMap<Depends, Standing>,
     /// What was said about each template, by its name.
@@ -113,7 +119,28 @@ pub struct Marked {
     pub target: Target,
     pub kind: String,
     pub uid: String,
+    pub resource_version: String,
     pub deleting: bool,
+    /// Since when it is deleted.
+    pub since: Option<Timestamp>,
+    pub finalizers: Vec<String>,
+    /// Deleting it may delete more than itself.
+    pub prunes: bool,
+    /// Why what it made stays when it is deleted; `None`: it does not.
+    pub keeps: Option<&'static str>,
+    pub made: Vec<Made>,
+    /// What it says of itself.
+    pub says: Option<String>,
+}
+
+/// An object that a template made, or would take away with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    pub kind: KindName,
+    pub namespace: String,
+    pub name: String,
+    /// Empty if it was not seen since.
+    pub uid: String,
 }
 
 /// How an object stands that others depend on.

@@ -6,12 +6,15 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use cleat_api::managedcluster::RemoveStrategy;
+use cleat_api::manifestwork::LEAVE_FINALIZER;
 use cleat_api::policy::name::{CLUSTER_NAMESPACE, TRIGGER_UPDATE};
 use cleat_api::policy::{GROUP, PolicyDependency, PolicySpec};
 use serde_json::{Map, Value, json};
 
 use super::HOLD;
 use super::observed::{Copy, Marked, Observed, Policy, TemplateId};
+use super::removal;
 use super::template::{self, Judged, Need};
 use crate::id::{Id, Target};
 use crate::write::{Action, Plan, Propagation, Side, Write};
@@ -27,6 +30,7 @@ pub fn plan(seen: &Observed) -> Plan {
 }
 
 fn next(seen: &Observed) -> Plan {
+    let kept = seen.leaving == Ok(Some(RemoveStrategy::Needless));
     match (&seen.replica, &seen.local) {
         (Copy::Present(replica), _) if replica.deleting => leave(seen, replica),
         (Copy::Present(replica), local) => {
@@ -47,13 +51,28 @@ fn next(seen: &Observed) -> Plan {
             }
         }
         // The hub let go of it, or a human did. The templates go with their owner.
-        (Copy::Absent, Copy::Present(local)) if !local.deleting && !seen.place.own_hub => {
-            vec![vec![remove(target(seen, Side::Cluster), &local.uid)]]
-        }
+        (Copy::Absent, local) if kept => match (&seen.marked, local) {
+            (None, _) => vec![],
+            (Some(marked), _) if marked.iter().any(|one| one.prunes) => {
+                vec![removal::release(marked)]
+            }
+            (Some(_), local) => {
+                local.policy().map(|local| dropped(seen, local)).unwrap_or_default()
+            }
+        },
+        (Copy::Absent, Copy::Present(local)) => dropped(seen, local),
         // Who cannot see the hub goes on with what it said last.
         (Copy::Unknown(_), Copy::Present(local)) if !local.deleting => templates(seen, local),
         _ => vec![],
     }
+}
+
+/// The copy of a policy that the hub does not have any more.
+fn dropped(seen: &Observed, local: &Policy) -> Plan {
+    if local.deleting || seen.place.own_hub {
+        return vec![];
+    }
+    vec![vec![remove(target(seen, Side::Cluster), &local.uid)]]
 }
 
 /// The hub lets go: first what the templates made, then the copy, then the hub's own.
@@ -67,8 +86,24 @@ fn leave(seen: &Observed, replica: &Policy) -> Plan {
         Copy::Absent => None,
         Copy::Present(local) => Some(local),
     };
-    if !seen.marked.is_empty() {
-        let going = seen.marked.iter().filter(|marked| !marked.deleting);
+    // Who cannot tell what is there, or what is to become of it, touches nothing.
+    let (Some(marked), Ok(leaving)) = (&seen.marked, &seen.leaving) else { return vec![] };
+    if let Some(strategy) = leaving {
+        // What stays is told before anything is let go of.
+        let Some(removal) = removal::removal(seen, replica) else { return vec![] };
+        if let Some(told) = removal::tell(seen, replica, &removal) {
+            return vec![vec![told]];
+        }
+        let released = match strategy {
+            RemoveStrategy::Needless => removal::release(marked),
+            RemoveStrategy::Required => Vec::new(),
+        };
+        if !released.is_empty() {
+            return vec![released];
+        }
+    }
+    if !marked.is_empty() {
+        let going = marked.iter().filter(|marked| !marked.deleting);
         let going: Vec<Action> =
             going.map(|Marked { target, uid, .. }| remove(target.clone(), uid)).collect();
         return if going.is_empty() { vec![] } else { vec![going] };
@@ -94,7 +129,8 @@ fn prunes(spec: &PolicySpec) -> bool {
 /// Takes hold of the replica before anything is made that its removal has to take with it.
 fn held(seen: &Observed, replica: &Policy) -> Option<Action> {
     let held = replica.finalizers.iter().any(|one| one == HOLD);
-    let wanted = prunes(&replica.spec);
+    let leaving = replica.finalizers.iter().any(|one| one == LEAVE_FINALIZER);
+    let wanted = prunes(&replica.spec) || held && leaving;
     let others = replica.finalizers.iter().map(String::as_str).filter(|one| *one != HOLD);
     match (held, wanted) {
         (false, true) => Some(finalizers(seen, replica, others.chain([HOLD]).collect())),
@@ -228,7 +264,7 @@ fn templates(seen: &Observed, local: &Policy) -> Plan {
         .filter_map(template::id)
         .map(|id| (id.kind.kind, id.name))
         .collect();
-    for Marked { target, kind, uid, deleting } in &seen.marked {
+    for Marked { target, kind, uid, deleting, .. } in seen.marked.iter().flatten() {
         let stays = listed.contains(&(kind.clone(), target.id.name.clone()));
         if !stays && !deleting {
             actions.push(remove(target.clone(), uid));

@@ -2,18 +2,21 @@
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use cleat_api::configurationpolicy::state;
 use cleat_api::policy::{PolicyStatus, TemplateDetail};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::event;
 use super::history::{self, Told};
 use super::observed::{Copy, Live, Observed, Policy, Standing};
 use super::plan::{hub_side, target};
+use super::removal;
 use super::template;
+use crate::policy::observed::Kind;
 use crate::write::{Action, Plan, Side, Write};
 
 /// How long until something that could not be read is looked at again.
@@ -34,11 +37,18 @@ pub fn report(seen: &Observed) -> Verdict {
     let blind = matches!(seen.replica, Copy::Unknown(_))
         || matches!(seen.local, Copy::Unknown(_))
         || seen.states.values().any(|one| matches!(one, Standing::Unknown(_)))
-        || seen.live.values().any(|one| matches!(one, Live::Unknown(_)));
+        || seen.live.values().any(|one| matches!(one, Live::Unknown(_)))
+        || seen.resources.values().any(|one| matches!(one, Kind::Unknown(_)))
+        || seen.marked.is_none()
+        || seen.leaving.is_err();
     let look = blind.then(|| seen.now.checked_add(UNKNOWN_PAUSE).unwrap_or(seen.now));
     let wake = [retry, look].into_iter().flatten().min();
     let Some(local) = seen.local.policy() else {
-        return Verdict { publish: Vec::new(), wake };
+        let publish = seen.replica.policy().and_then(|replica| {
+            let status = extras(seen, replica)?;
+            Some(vec![vec![said(seen, replica, hub_side(seen), status)]])
+        });
+        return Verdict { publish: publish.unwrap_or_default(), wake };
     };
     let mut publish: Plan = Vec::new();
     let mut events = Vec::new();
@@ -117,14 +127,36 @@ fn published<'a>(
         // On a cluster that is its own hub, what the hub says there of a root is not ours.
         let same =
             policy.status.compliant == status.compliant && policy.status.details == status.details;
-        if same {
-            return None;
+        let is_hub = seen.place.own_hub || side == Side::Hub;
+        let mut fields = if is_hub { extras(seen, policy) } else { None };
+        if !same {
+            let fields = fields.get_or_insert_default();
+            fields.insert("compliant".to_owned(), json!(status.compliant));
+            fields.insert("details".to_owned(), json!(status.details));
         }
-        let details = serde_json::to_value(&status.details).unwrap_or_default();
-        let patch = json!({
-            "metadata": { "uid": policy.uid, "resourceVersion": policy.resource_version },
-            "status": { "compliant": status.compliant, "details": details },
-        });
-        Some(Action { side, target: target(seen, side), write: Write::MergeStatus(patch) })
+        Some(said(seen, policy, side, fields?))
     })
+}
+
+/// What only the hub is told, if it does not know: what the templates made, and how far their end is.
+fn extras(seen: &Observed, replica: &Policy) -> Option<Map<String, Value>> {
+    let mut fields = Map::new();
+    let before = &replica.status;
+    if replica.deleting {
+        let removal =
+            removal::removal(seen, replica).filter(|one| before.removal.as_ref() != Some(one));
+        fields.extend(removal.map(|removal| ("removal".to_owned(), json!(removal))));
+    } else {
+        let objects = removal::objects(seen).filter(|objects| *objects != before.objects);
+        fields.extend(objects.map(|objects| ("objects".to_owned(), json!(objects))));
+    }
+    (!fields.is_empty()).then_some(fields)
+}
+
+fn said(seen: &Observed, policy: &Policy, side: Side, status: Map<String, Value>) -> Action {
+    let patch = json!({
+        "metadata": { "uid": policy.uid, "resourceVersion": policy.resource_version },
+        "status": status,
+    });
+    Action { side, target: target(seen, side), write: Write::MergeStatus(patch) }
 }

@@ -8,12 +8,12 @@ use cleat_api::leftoverrecord::LeftoverRecord;
 use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, ManagedCluster};
 use cleat_api::manifestwork::ManifestWork;
 use cleat_api::policy::Policy;
-use cleat_core::leave::carried::{Carried, Kind};
+use cleat_core::leave::carried::Carried;
 use cleat_core::leave::{self, hub};
 use cleat_core::write::Outcome;
 use cleat_runtime::queue::Wake;
 use kube::ResourceExt as _;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 
 use super::{Context, duration, log};
 
@@ -61,10 +61,15 @@ impl Context {
         let works: Api<ManifestWork> = Api::namespaced(self.hub_client.clone(), name);
         let mut carried: Vec<Carried> =
             works.list(&all).await?.items.iter().map(Carried::work).collect();
-        let policies: Api<Policy> = Api::namespaced(self.hub_client.clone(), name);
-        match policies.list_metadata(&all).await {
-            Ok(list) => carried
-                .extend(list.items.iter().map(|one| Carried::bare(Kind::Policy, &one.metadata))),
+        let kind = ApiResource::erase::<Policy>(&());
+        let policies: Api<DynamicObject> =
+            Api::namespaced_with(self.hub_client.clone(), name, &kind);
+        match policies.list(&all).await {
+            Ok(list) => carried.extend(list.items.into_iter().map(|one| {
+                // A policy leaves whatever stands in it.
+                let status = one.data.get("status").cloned().unwrap_or_default();
+                Carried::policy(&one.metadata, serde_json::from_value(status).unwrap_or_default())
+            })),
             // A hub that does not serve policies has none.
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             Err(error) => return Err(error),

@@ -6,6 +6,7 @@ mod guard;
 mod many;
 mod needless;
 mod party;
+mod policies;
 mod required;
 mod sets;
 mod unreachable;

@@ -8,8 +8,10 @@ use serde_json::json;
 use super::world::{NAME, World, at};
 use crate::condition::find;
 use crate::leave::agent::{Standing, standing};
+use crate::leave::carried::Carried;
 use crate::leave::hub::{Way, plan, way};
 use crate::leave::report;
+use crate::policy_sync::HOLD;
 use crate::registration::access::Part;
 use crate::write::Write;
 
@@ -235,4 +237,30 @@ fn large_records_come_in_parts() {
         .collect();
     assert_eq!(counts, [1000, 1000, 500]);
     let _ = at(0);
+}
+
+#[test]
+fn a_policy_of_a_lost_cluster_is_let_go_of_when_what_it_made_is_written_down() {
+    let mut world = World::new("Required");
+    world.hub(None, false, 99).unwrap();
+    world.cluster["metadata"]["annotations"]["cleat.dev/cluster-destroyed"] = json!(NAME);
+    let mut seen = world.observe(false);
+    let metadata = json!({
+        "name": "p", "namespace": NAME, "uid": "u", "resourceVersion": "1",
+        "deletionTimestamp": "1970-01-01T00:16:40Z", "finalizers": [HOLD],
+    });
+    let made = json!({ "objects": [
+        { "version": "v1", "resource": "configmaps", "name": "m", "uid": "uid-m" },
+    ] });
+    let metadata = serde_json::from_value(metadata).unwrap();
+    let policy = Carried::policy(&metadata, serde_json::from_value(made).unwrap());
+    seen.carried = Ok([policy].into());
+    let [step] = plan(&seen).try_into().unwrap();
+    let Write::Create(record) = &step[0].write else { panic!("it is forgotten: {step:?}") };
+    assert_eq!(record["spec"]["objects"][0]["uid"], "uid-m");
+    assert_eq!(record["spec"]["objects"][0]["source"], "p");
+    seen.records = Ok([serde_json::from_value(record.clone()).unwrap()].into());
+    let [step] = plan(&seen).try_into().unwrap();
+    let Write::Merge(patch) = &step[0].write else { panic!("{step:?}") };
+    assert_eq!(patch["metadata"]["finalizers"], json!([]));
 }

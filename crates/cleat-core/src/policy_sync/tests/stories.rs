@@ -1,13 +1,17 @@
 //! What becomes of policies, told one by one.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use cleat_api::managedcluster::RemoveStrategy;
+use cleat_api::manifestwork::LEAVE_FINALIZER;
 use serde_json::{Value, json};
 
 use super::world::{CLUSTER, World, template};
 use crate::policy_sync::{HOLD, plan};
+use crate::write::Write;
 
 fn spec(templates: Vec<Value>) -> Value {
     json!({ "disabled": false, "remediationAction": "enforce", "policy-templates": templates })
@@ -98,6 +102,121 @@ fn a_human_who_removes_the_hold_lets_go() {
     assert!(world.local.is_none());
 }
 
+/// The template has made a map of its own name.
+fn has_made(world: &mut World, template: &str) {
+    world.templates.get_mut(template).unwrap()["status"] = json!({ "relatedObjects": [
+        {
+            "object": {
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": { "name": template, "namespace": "shop" },
+            },
+            "properties": { "createdByPolicy": true, "uid": format!("uid-{template}") },
+        },
+        {
+            "object": { "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "found" } },
+            "properties": { "createdByPolicy": false, "uid": "uid-found" },
+        },
+    ] });
+}
+
+/// As the hub holds policies of a cluster that leaves, before it deletes them.
+fn leaves(world: &mut World, strategy: RemoveStrategy) {
+    world.leaving = Some(strategy);
+    world.hub.as_mut().unwrap()["metadata"]["finalizers"] = json!([LEAVE_FINALIZER, HOLD]);
+    world.settle();
+    world.recall();
+}
+
+fn left(world: &World) -> Vec<(String, String)> {
+    let left = World::status(&world.hub).removal.unwrap_or_default().left;
+    left.into_iter().map(|one| (one.uid, one.why)).collect()
+}
+
+#[test]
+fn the_hub_knows_what_a_policy_made_before_the_cluster_is_lost() {
+    let mut world = sent(vec![template("a", "DeleteIfCreated"), template("b", "None")]);
+    has_made(&mut world, "a");
+    has_made(&mut world, "b");
+    world.settle();
+    let objects = World::status(&world.hub).objects;
+    let known: Vec<_> = objects.iter().map(|one| (&*one.uid, &*one.why)).collect();
+    assert_eq!(known, [("uid-a", ""), ("uid-b", "kept by pruneObjectBehavior None")]);
+    assert_eq!(World::status(&world.local).objects, []);
+}
+
+#[test]
+fn a_template_is_deleted_from_a_cluster_that_keeps_everything_only_when_it_prunes_no_more() {
+    let mut world = sent(vec![template("a", "DeleteAll"), template("b", "None")]);
+    has_made(&mut world, "a");
+    has_made(&mut world, "b");
+    world.sticky = true;
+    leaves(&mut world, RemoveStrategy::Needless);
+    for _ in 0..20 {
+        for action in plan(&world.observe()).iter().flatten() {
+            if matches!(action.write, Write::Delete { .. }) && action.target.id.name == "a" {
+                assert_eq!(world.templates["a"]["spec"]["pruneObjectBehavior"], "None");
+                assert_eq!(left(&world).len(), 3, "deleted before it was told");
+            }
+            world.perform(action);
+        }
+    }
+    assert!(world.templates["a"]["metadata"].get("deletionTimestamp").is_some());
+    let expected = [
+        ("uid-found".into(), "kept by removeStrategy Needless".into()),
+        ("uid-a".into(), "kept by removeStrategy Needless".into()),
+        ("uid-b".into(), "kept by pruneObjectBehavior None".into()),
+    ];
+    assert_eq!(left(&world), expected);
+    world.templates.clear();
+    world.settle();
+    assert!(world.local.is_none(), "its copy stays");
+    assert_eq!(left(&world), expected, "what stays is known to the end");
+    let held = &world.hub.as_ref().unwrap()["metadata"]["finalizers"];
+    assert_eq!(*held, json!([LEAVE_FINALIZER]), "the hub lets go when it has written it down");
+}
+
+#[test]
+fn what_stands_in_the_way_of_a_leave_is_told_and_what_is_pruned_is_not_left() {
+    let mut world = sent(vec![template("a", "DeleteIfCreated"), template("b", "None")]);
+    has_made(&mut world, "a");
+    has_made(&mut world, "b");
+    world.sticky = true;
+    leaves(&mut world, RemoveStrategy::Required);
+    world.settle();
+    assert_eq!(world.templates["a"]["spec"]["pruneObjectBehavior"], "DeleteIfCreated");
+    let says = json!([{ "conditions": [{ "message": "Failed to delete objects: x" }] }]);
+    world.templates.get_mut("a").unwrap()["status"]["compliancyDetails"] = says;
+    world.settle();
+    assert_eq!(left(&world), [("uid-b".into(), "kept by pruneObjectBehavior None".into())]);
+    let removal = World::status(&world.hub).removal.unwrap();
+    assert_eq!(removal.remaining[0].count, 2);
+    let blocked: Vec<_> = removal.blocked.iter().map(|one| (&*one.object, &*one.why)).collect();
+    let expected = [
+        ("configurationpolicies c1/a", "Failed to delete objects: x"),
+        ("configurationpolicies c1/b", "terminating"),
+    ];
+    assert_eq!(blocked, expected);
+    assert!(removal.blocked.iter().all(|one| one.since.is_some()));
+    // From now on nothing more is to go.
+    world.leaving = Some(RemoveStrategy::Needless);
+    world.settle();
+    let kept: Vec<_> = left(&world).into_iter().map(|(uid, _)| uid).collect();
+    assert_eq!(kept, ["uid-a", "uid-b"]);
+}
+
+#[test]
+fn a_hub_that_does_not_say_whether_the_cluster_leaves_takes_nothing_away() {
+    let mut world = sent(vec![template("a", "DeleteAll")]);
+    has_made(&mut world, "a");
+    world.recall();
+    let blind = Err(String::from("it does not know this cluster"));
+    let seen = crate::policy_sync::Observed { leaving: blind, ..world.observe() };
+    assert_eq!(plan(&seen), crate::write::Plan::new());
+    assert!(crate::policy_sync::report(&seen).wake.is_some());
+    let seen = crate::policy_sync::Observed { marked: None, ..world.observe() };
+    assert_eq!(plan(&seen), crate::write::Plan::new());
+}
+
 fn waiting(ignore: bool) -> Value {
     let mut one = template("a", "DeleteAll");
     one["ignorePending"] = json!(ignore);
@@ -185,7 +304,7 @@ fn names_that_are_taken_or_given_twice_are_complained_about() {
     let taken = world.templates["a"].clone();
     for _ in 0..4 {
         world.advance(jiff::SignedDuration::from_secs(1));
-        let seen = crate::policy_sync::Observed { marked: Vec::new(), ..world.observe() };
+        let seen = crate::policy_sync::Observed { marked: Some(Vec::new()), ..world.observe() };
         let mut steps = plan(&seen);
         if steps.is_empty() {
             steps = crate::policy_sync::report(&seen).publish;

@@ -7,13 +7,16 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
+use cleat_api::managedcluster::RemoveStrategy;
 use cleat_api::policy::{PolicySpec, PolicyStatus};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use crate::policy::observed::{KindName, Served};
+use crate::policy::observed::{Kind, KindName, Served};
 use crate::policy_sync::observed::*;
-use crate::policy_sync::{Depends, Told, dependencies, plan, report, template_ids, told};
+use crate::policy_sync::{
+    Depends, Told, dependencies, made_kinds, plan, report, template_ids, told,
+};
 use crate::write::{Action, Outcome, Side, Write};
 
 pub(super) const NAME: &str = "root.p";
@@ -50,6 +53,8 @@ pub(super) struct World {
     pub(super) blind: bool,
     /// Templates stay until somebody lets them go.
     pub(super) sticky: bool,
+    /// How the cluster leaves its hub, if it does.
+    pub(super) leaving: Option<RemoveStrategy>,
 }
 
 impl World {
@@ -110,12 +115,19 @@ impl World {
         });
         let kinds =
             template_ids(&spec).into_iter().map(|id| (id.kind, TemplateKind::Template(served())));
-        let marked = self.templates.values().map(|object| Marked {
-            target: served().target(CLUSTER, object["metadata"]["name"].as_str().unwrap()),
-            kind: "ConfigurationPolicy".into(),
-            uid: object["metadata"]["uid"].as_str().unwrap().into(),
-            deleting: object["metadata"].get("deletionTimestamp").is_some(),
+        let marked = self.templates.values().map(|object| {
+            let target = served().target(CLUSTER, object["metadata"]["name"].as_str().unwrap());
+            Marked::read(target, "ConfigurationPolicy".into(), object)
         });
+        let marked: Vec<Marked> = marked.collect();
+        let maps = Served {
+            group: String::new(),
+            version: "v1".into(),
+            resource: "configmaps".into(),
+            namespaced: true,
+        };
+        let resources =
+            made_kinds(&marked).into_iter().map(|kind| (kind, Kind::Served(maps.clone())));
         let states = dependencies(&spec).into_iter().map(|Depends(one)| {
             let state = self.states.get(&one.name).cloned().flatten();
             (Depends(one), Standing::Is(state))
@@ -142,7 +154,9 @@ impl World {
             local,
             kinds: kinds.collect::<BTreeMap<KindName, TemplateKind>>(),
             live: live.collect(),
-            marked: marked.collect(),
+            resources: resources.collect(),
+            marked: Some(marked),
+            leaving: Ok(self.leaving),
             states: states.collect(),
             told: said,
             troubles: BTreeMap::new(),

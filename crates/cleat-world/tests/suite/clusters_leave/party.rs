@@ -1,6 +1,6 @@
 //! A cluster that has joined with all an agent does, over a link that can be cut.
 //!
-//! The agent is the hub's administrator here; that it may do no more than it should, others try.
+//! On the hub the agent has the rights of its certificate, and no more.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord};
 use cleat_api::managedcluster::{ManagedCluster, RemoveStrategy};
 use cleat_api::manifestwork::ManifestWork;
 use cleat_core::registration::agent::{Application, apply};
+use cleat_core::registration::identity::Agent;
 use cleat_core::write::Write;
 use cleat_runtime::clock::Clock;
 use cleat_runtime::tasks::Tasks;
@@ -48,7 +49,11 @@ impl Party {
         object["spec"]["hubAcceptsClient"] = json!(true);
         create(&fleet.clusters(), object).await?;
         fleet.until(&name, "HubAcceptedManagedCluster", "True").await?;
-        let (link, config) = fleet.world.hub.link().await?;
+        let (link, mut config) = fleet.world.hub.link().await?;
+        let agent = Agent::new(&name, "agent");
+        config.auth_info.impersonate = Some(agent.user());
+        let groups = agent.groups().into_iter().chain(["system:authenticated".to_owned()]);
+        config.auth_info.impersonate_groups = Some(groups.collect());
         let hub_client = Client::try_from(config)?;
         let cluster = fleet.cluster_client();
         let mut party = Self {

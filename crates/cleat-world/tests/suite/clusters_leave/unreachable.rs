@@ -138,7 +138,7 @@ async fn a_hub_that_forgot_the_cluster_stops_everything_and_raises_an_alarm() ->
     Ok(())
 }
 
-async fn unrecognized(party: &Party) -> Result<()> {
+pub(super) async fn unrecognized(party: &Party) -> Result<()> {
     let mut standing = party.presence.subscribe();
     let is = |standing: &Standing| matches!(standing, Standing::Unrecognized(_));
     cleat_world::within("the agent to notice", standing.wait_for(is)).await??;

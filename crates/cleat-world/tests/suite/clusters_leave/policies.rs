@@ -1,0 +1,233 @@
+//! Policies of a cluster that leaves: what they made goes or stays as the strategy says, nothing of
+//! theirs is forgotten, and no copy of them is left.
+
+use anyhow::{Context as _, Result};
+use cleat_api::configurationpolicy::ConfigurationPolicy;
+use cleat_api::managedcluster::RemoveStrategy::{Needless, Required};
+use cleat_api::policy::Policy;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt as _;
+use kube::api::{Api, ListParams, Patch};
+use serde_json::{Value, json};
+
+use super::guard::Guard;
+use super::party::Party;
+use super::unreachable::unrecognized;
+use crate::{create, gone, seen};
+
+impl Party {
+    fn replicas(&self) -> Api<Policy> {
+        Api::namespaced(self.fleet.hub.clone(), &self.name)
+    }
+
+    /// A policy with a template for each of the maps, and what deleting it does to the map.
+    fn replica(&self, name: &str, maps: &[(&str, &str)]) -> Value {
+        let templates = maps.iter().map(|(map, prune)| {
+            let mut wanted = self.map(map);
+            wanted["data"] = json!({ "by": "policy" });
+            json!({ "objectDefinition": {
+                "apiVersion": "policy.open-cluster-management.io/v1", "kind": "ConfigurationPolicy",
+                "metadata": { "name": map },
+                "spec": {
+                    "remediationAction": "enforce", "pruneObjectBehavior": prune,
+                    "object-templates": [
+                        { "complianceType": "musthave", "objectDefinition": wanted },
+                    ],
+                },
+            }})
+        });
+        json!({
+            "metadata": { "name": name, "labels": {
+                "policy.open-cluster-management.io/root-policy": name,
+                "policy.open-cluster-management.io/cluster-name": self.name,
+                "policy.open-cluster-management.io/cluster-namespace": self.name,
+            } },
+            "spec": {
+                "disabled": false, "remediationAction": "enforce",
+                "policy-templates": templates.collect::<Vec<_>>(),
+            },
+        })
+    }
+
+    /// Sends a policy and waits until its maps are there and the hub was told which they are.
+    async fn policy(&self, name: &str, maps: &[(&str, &str)]) -> Result<Vec<ConfigMap>> {
+        create(&self.replicas(), self.replica(name, maps)).await?;
+        let told = |policy: &Policy| {
+            policy.status.as_ref().is_some_and(|status| {
+                let known = status.objects.iter().filter(|one| !one.uid.is_empty());
+                status.compliant.as_deref() == Some("Compliant") && known.count() == maps.len()
+            })
+        };
+        seen(&self.replicas(), name, told).await.context("the policy was not enforced")?;
+        let mut made = Vec::new();
+        for (map, _) in maps {
+            made.push(self.maps().get(map).await?);
+        }
+        Ok(made)
+    }
+
+    /// Neither policies nor what their templates became are on the cluster.
+    async fn no_policies(&self) -> Result<()> {
+        let all = ListParams::default();
+        let copies: Api<Policy> = Api::namespaced(self.cluster.clone(), &self.name);
+        assert_eq!(names(copies.list(&all).await?.items), [""; 0]);
+        let templates: Api<ConfigurationPolicy> = Api::namespaced(self.cluster.clone(), &self.name);
+        assert_eq!(names(templates.list(&all).await?.items), [""; 0]);
+        Ok(())
+    }
+
+    async fn stays(&self, made: &[ConfigMap]) -> Result<()> {
+        for one in made {
+            let live = self.maps().get(&one.name_any()).await.context("it is to stay")?;
+            assert_eq!((live.uid(), live.metadata.deletion_timestamp), (one.uid(), None));
+        }
+        Ok(())
+    }
+
+    /// Name, source and reason of everything on record; each with the uid of what is there.
+    async fn recorded(&self) -> Result<Vec<[String; 3]>> {
+        let mut recorded = Vec::new();
+        for one in self.on_record().await? {
+            let live = self.maps().get(&one.name).await?;
+            assert_eq!(Some(&one.uid), live.uid().as_ref(), "{one:?}");
+            recorded.push([one.name, one.source, one.why]);
+        }
+        Ok(recorded)
+    }
+}
+
+fn names<K: kube::Resource<DynamicType = ()>>(all: Vec<K>) -> Vec<String> {
+    all.iter().map(|one| one.name_any()).collect()
+}
+
+#[tokio::test]
+async fn a_needless_leave_deleted_what_policies_had_made() -> Result<()> {
+    let mut party = Party::new("needlessp", Needless).await?;
+    create(&party.maps(), party.map("found")).await?;
+    let prunes = [("all", "DeleteAll"), ("found", "DeleteAll"), ("made", "DeleteIfCreated")];
+    let mut made = party.policy("root.p", &prunes).await?;
+    made.extend(party.policy("root.q", &[("none", "None")]).await?);
+    party.leave().await?;
+    party.left().await?;
+    party.stays(&made).await?;
+    let kept = "kept by removeStrategy Needless";
+    let expected = [
+        ["all", "root.p", kept],
+        ["found", "root.p", kept],
+        ["made", "root.p", kept],
+        ["none", "root.q", "kept by pruneObjectBehavior None"],
+    ];
+    assert_eq!(party.recorded().await?, expected);
+    party.no_policies().await?;
+    party.stop_agent().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_policies_do_not_prune_was_on_no_record_and_their_copies_stayed() -> Result<()> {
+    let mut party = Party::new("prunes", Required).await?;
+    party.policy("root.p", &[("goes", "DeleteIfCreated"), ("stays", "None")]).await?;
+    let kept = party.policy("root.q", &[("none", "None")]).await?;
+    party.leave().await?;
+    party.left().await?;
+    assert!(party.maps().get_opt("goes").await?.is_none(), "it was to be pruned");
+    party.stays(&kept).await?;
+    let why = "kept by pruneObjectBehavior None";
+    assert_eq!(party.recorded().await?, [["none", "root.q", why], ["stays", "root.p", why]]);
+    party.no_policies().await?;
+    party.stop_agent().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_policy_that_could_not_be_pruned_was_never_named() -> Result<()> {
+    let mut party = Party::new("stuckp", Required).await?;
+    party.policy("root.p", &[("orders", "DeleteIfCreated"), ("free", "DeleteIfCreated")]).await?;
+    let guard = Guard::refusing(&party, "orders").await?;
+    party.leave().await?;
+    let said = party.says("UnjoinFailed", "True", "orders are open").await?;
+    let template = format!("policy root.p: configurationpolicies {}/orders (", party.name);
+    assert!(said.starts_with(&template), "{said}");
+    let object = format!("Kind=ConfigMap \"orders\" in namespace {}", party.name);
+    assert!(said.contains(&object), "{said}");
+    party.absent("free").await?;
+    guard.allow();
+    party.left().await?;
+    assert!(party.maps().get_opt("orders").await?.is_none());
+    party.no_policies().await?;
+    party.stop_agent().await;
+    guard.remove().await
+}
+
+#[tokio::test]
+async fn what_a_policy_could_not_prune_stays_when_the_strategy_changes() -> Result<()> {
+    let mut party = Party::new("changesp", Required).await?;
+    let made = party.policy("root.p", &[("stuck", "DeleteIfCreated")]).await?;
+    party.policy("root.q", &[("goes", "DeleteIfCreated")]).await?;
+    let guard = Guard::refusing(&party, "stuck").await?;
+    party.leave().await?;
+    party.absent("goes").await?;
+    party.fleet.patch(&party.name, json!({ "spec": { "removeStrategy": "Needless" } })).await?;
+    party.left().await?;
+    party.stays(&made).await?;
+    assert_eq!(party.recorded().await?, [["stuck", "root.p", "kept by removeStrategy Needless"]]);
+    party.no_policies().await?;
+    party.stop_agent().await;
+    guard.remove().await
+}
+
+#[tokio::test]
+async fn a_lost_cluster_with_a_policy_that_prunes_never_left() -> Result<()> {
+    let mut party = Party::new("lostp", Required).await?;
+    let prunes = [("all", "DeleteAll"), ("none", "None")];
+    let made = party.policy("root.p", &prunes).await?;
+    party.link.cut();
+    party.leave().await?;
+    party.says("UnjoinFailed", "True", "unreachable since").await?;
+    let declare = json!({ "metadata": { "annotations": {
+        "cleat.dev/cluster-destroyed": party.name,
+    } } });
+    party.fleet.patch(&party.name, declare).await?;
+    party.left().await?;
+    let why = "the cluster was declared destroyed";
+    assert_eq!(party.recorded().await?, [["all", "root.p", why], ["none", "root.p", why]]);
+    // It comes back, and its hub does not know it.
+    party.link.restore();
+    unrecognized(&party).await?;
+    party.stays(&made).await?;
+    party.stop_agent().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_hub_that_forgot_the_cluster_made_policies_prune() -> Result<()> {
+    let mut party = Party::new("forgotp", Required).await?;
+    let made = party.policy("root.p", &[("m", "DeleteAll")]).await?;
+    party.fleet.tasks.shutdown().await;
+    // As if the hub were restored from before the cluster joined.
+    let free = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    let replica = party.replicas().get("root.p").await?;
+    party.fleet.patch(&party.name, json!({ "metadata": { "finalizers": null } })).await?;
+    party.leave().await?;
+    gone(&party.fleet.clusters(), &party.joined).await?;
+    unrecognized(&party).await?;
+    crate::delete(&party.replicas(), "root.p").await?;
+    party.replicas().patch("root.p", &Default::default(), &free).await?;
+    gone(&party.replicas(), &replica).await?;
+    // A person on the cluster deletes the copy too; what it made is not for this hub to take.
+    let copies: Api<Policy> = Api::namespaced(party.cluster.clone(), &party.name);
+    crate::delete(&copies, "root.p").await?;
+    let templates: Api<ConfigurationPolicy> = Api::namespaced(party.cluster.clone(), &party.name);
+    seen(&templates, "m", |one: &ConfigurationPolicy| {
+        let details = one.status.iter().flat_map(|status| &status.compliancy_details);
+        let mut said =
+            details.flat_map(|one| &one.conditions).filter_map(|one| one.message.as_deref());
+        said.any(|said| said.contains("does not know this cluster"))
+    })
+    .await?;
+    party.stays(&made).await?;
+    party.stop_agent().await;
+    // Nobody else lets go of it.
+    templates.patch("m", &Default::default(), &free).await?;
+    Ok(())
+}
