@@ -58,6 +58,14 @@ pub fn report(cluster: &ManagedCluster, held: &Held, now: Timestamp) -> Option<A
     cluster.metadata.deletion_timestamp.as_ref()?;
     let strategy = cluster.spec.remove_strategy;
     let before = cluster.status.clone().unwrap_or_default().conditions;
+    // The right to look goes with the namespace on the hub, which goes once everything was seen
+    // released; that nobody can look any more takes nothing back.
+    let told = condition::find(&before, kind::RELEASED).is_some_and(|told| {
+        told.reason == strategy.as_str() && condition::holds(&before, kind::RELEASED)
+    });
+    if told && held.unknown.is_some() {
+        return None;
+    }
     let mut conditions = before.clone();
     let done = match strategy {
         RemoveStrategy::Needless => "released",

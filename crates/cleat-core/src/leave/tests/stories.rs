@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::world::{NAME, World, at};
 use crate::condition::find;
-use crate::leave::agent::{Standing, standing};
+use crate::leave::agent::{self, Held, Standing, standing};
 use crate::leave::carried::Carried;
 use crate::leave::hub::{Way, plan, way};
 use crate::leave::report;
@@ -263,4 +263,26 @@ fn a_policy_of_a_lost_cluster_is_let_go_of_when_what_it_made_is_written_down() {
     let [step] = plan(&seen).try_into().unwrap();
     let Write::Merge(patch) = &step[0].write else { panic!("{step:?}") };
     assert_eq!(patch["metadata"]["finalizers"], json!([]));
+}
+
+#[test]
+fn an_agent_that_lost_its_rights_with_the_namespace_took_back_that_all_is_released() {
+    let mut world = World::new("Required");
+    let said = |status: &str| {
+        json!([{
+            "type": "ResourcesReleased", "status": status, "reason": "Required", "message": "m",
+            "lastTransitionTime": "1970-01-01T00:16:40Z",
+        }])
+    };
+    let blind = Held { what: None, unknown: Some("forbidden".to_string()) };
+    let holds = Held { what: Some("1 works".to_string()), unknown: None };
+    world.cluster["status"]["conditions"] = said("True");
+    let now = at(2000);
+    assert_eq!(agent::report(&world.cluster(), &blind, now), None);
+    assert!(agent::report(&world.cluster(), &holds, now).is_some(), "something came since");
+    world.cluster["spec"]["removeStrategy"] = json!("Needless");
+    assert!(agent::report(&world.cluster(), &blind, now).is_some(), "it was another strategy");
+    world.cluster["spec"]["removeStrategy"] = json!("Required");
+    world.cluster["status"]["conditions"] = said("False");
+    assert!(agent::report(&world.cluster(), &blind, now).is_some());
 }
