@@ -1,4 +1,4 @@
-//! Which works and sets of works a hub takes.
+//! Which works, sets of works, policies and sets of policies a hub takes.
 //!
 //! Decides only: objects in, verdict out, nothing asked and nothing changed. Objects are looked at
 //! as the JSON they are, because a work may carry half a megabyte of manifests that nobody needs
@@ -8,7 +8,9 @@
 //! wrong the spec is: a work that is being deleted must always be able to lose its finalizer.
 
 mod manifests;
+mod policies;
 
+pub use policies::{policy, policy_set};
 use serde::Deserialize as _;
 use serde_json::Value;
 

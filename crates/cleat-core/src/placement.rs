@@ -5,7 +5,8 @@
 //!   listed at every moment, also while clusters move between decisions. The count in the status is
 //!   written after them: while decisions are being shortened it is larger than what they list.
 //! - *Nothing is taken back for lack of knowledge.* A placement that cannot be understood keeps its
-//!   decisions, and `PlacementMisconfigured` says what is wrong with it.
+//!   decisions, and `PlacementMisconfigured` says what is wrong with it. So does one whose sets,
+//!   bindings or clusters went along with the definition of their kind: nobody took those away.
 //! - *There is always a decision*, also for no cluster: then it lists none.
 //! - *The same observation gives the same choice*: scores first, names second.
 //! - Decisions of other placements count (Balance), but their changes alone move nothing: two
@@ -16,6 +17,7 @@
 mod choose;
 mod cluster;
 mod decision;
+mod doubt;
 mod filter;
 mod group;
 mod report;
@@ -33,6 +35,7 @@ use jiff::Timestamp;
 pub use self::choose::{Misconfigured, Selection, choose};
 pub use self::cluster::{Cluster, Scores};
 pub use self::decision::{Decision, plan};
+pub use self::doubt::{Defined, taken_out};
 pub use self::group::Group;
 pub use self::report::{Verdict, report};
 pub use self::wish::Wish;
@@ -44,6 +47,8 @@ pub struct Observed {
     pub wish: Wish,
     /// The sets that are bound to the placement's namespace and exist.
     pub bound: Vec<Arc<ManagedClusterSet>>,
+    /// The names of sets that are bound to it and do not exist.
+    pub lost: Vec<String>,
     /// All clusters of the hub.
     pub clusters: Vec<Arc<Cluster>>,
     /// What add-ons say of clusters, by cluster and name of the object.
@@ -52,6 +57,9 @@ pub struct Observed {
     pub elsewhere: BTreeMap<String, usize>,
     /// The decisions with the placement's label, in its namespace.
     pub decisions: Vec<Arc<Decision>>,
+    /// What a server said of the definitions of all these kinds. Before it said anything, a plan
+    /// takes no cluster out of a decision.
+    pub defined: Defined,
 }
 
 /// Why an expression does not choose a cluster.

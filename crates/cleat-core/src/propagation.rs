@@ -8,7 +8,8 @@
 //!   status says so, and what the placement decides counts again once the cluster is back. Whoever
 //!   wants it gone before deletes the replica.
 //! - *Nothing is deleted for lack of knowledge*: while any placement the policy is bound to has not
-//!   decided, is half written or cannot be read, no replica of the policy is deleted.
+//!   decided, is half written or cannot be read, no replica of the policy is deleted. Neither is one
+//!   because what placed it went along with the definition of its kind.
 //! - *What is wrong on one cluster holds up no other.*
 //! - A cluster that leaves the fleet is another story's, and so is what it has.
 //! - A replica is known by its label and name. Policies without the label are never touched, and
@@ -26,6 +27,8 @@ mod policyset;
 mod replica;
 mod report;
 mod root;
+mod rotation;
+mod unresolved;
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -45,6 +48,8 @@ pub use self::replica::Replica;
 use self::replica::Wanted;
 pub use self::report::{Verdict, report};
 pub use self::root::Root;
+pub use self::rotation::{EncryptionKey, rotate};
+pub use self::unresolved::unresolved;
 
 use crate::placement::Cluster;
 use crate::replicaset::Decided;
@@ -66,7 +71,8 @@ pub struct Observed {
     /// What the bindings refer to. One that is missing here was not looked at.
     ///
     /// A plan that deletes is carried out only if it was made from what a server just said of the
-    /// root, the bindings, the sets and the decisions: watches of several kinds tell in any order.
+    /// root, the bindings, the sets, the decisions and the clusters that lose their replica: watches
+    /// of several kinds tell in any order.
     pub decided: BTreeMap<Source, Decided>,
     /// The clusters of the hub.
     pub clusters: BTreeMap<String, Arc<Cluster>>,
@@ -74,10 +80,26 @@ pub struct Observed {
     pub replicas: BTreeMap<String, Arc<Replica>>,
     /// The root's templates for each cluster, if it has templates to be resolved on the hub.
     pub resolved: BTreeMap<String, Resolved>,
+    /// Whether it was.
+    pub asked: Asked,
+    /// Since when something is not known that keeps a replica from going.
+    pub unsure_since: Option<Timestamp>,
     /// What failed lately.
     pub setbacks: Setbacks,
     /// What was said of clusters lately.
     pub told: BTreeMap<String, String>,
+}
+
+/// Whether a server was asked for all that decides what goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Asked {
+    #[default]
+    NotYet,
+    /// It was, in vain.
+    Failed(String),
+    /// It was, and these kinds are defined since then. What is not there was taken along by an older
+    /// definition, for all anybody knows, where a replica is older than the definition.
+    Since { bindings: Timestamp, sets: Timestamp, placements: Timestamp },
 }
 
 /// By cluster.
@@ -106,8 +128,8 @@ enum Hold {
     Back(Timestamp),
     /// It leaves the fleet. What becomes of all it has is part of that story.
     Leaving,
-    /// Some decision is not known.
-    Unsure,
+    /// Something is not known.
+    Unsure(String),
     /// The namespace is not that of a cluster.
     Foreign,
 }
@@ -183,9 +205,12 @@ impl<'a> Spread<'a> {
         if cluster.deleting {
             return Some(Hold::Leaving);
         }
+        if let Asked::Failed(why) = &seen.asked {
+            return Some(Hold::Unsure(why.clone()));
+        }
         self.root?;
-        if !self.links.are_certain() {
-            return Some(Hold::Unsure);
+        if let Some(why) = self.links.doubt().or_else(|| self.lost(seen, replica)) {
+            return Some(Hold::Unsure(why));
         }
         // Nothing binds it any more: somebody took it away from everywhere.
         if self.links.is_empty() {
@@ -196,6 +221,31 @@ impl<'a> Spread<'a> {
         }
         let back = cluster.available_since()?.checked_add(BACK).ok()?;
         (back > seen.now).then_some(Hold::Back(back))
+    }
+
+    /// What is missing that may have placed the replica, and was perhaps not taken away by anybody:
+    /// its kind was.
+    fn lost(&self, seen: &Observed, replica: &Replica) -> Option<String> {
+        let Asked::Since { bindings, sets, placements } = &seen.asked else { return None };
+        let younger = |since: &Timestamp| replica.created.is_none_or(|created| *since > created);
+        let lost = |what: String| {
+            Some(format!(
+                "{what}, and the definition of that kind is younger than the copy: make it anew, or \
+                 delete Policy {}/{}",
+                replica.cluster, replica.name
+            ))
+        };
+        if self.links.is_empty() && younger(bindings) {
+            return lost("there is no PlacementBinding of it".into());
+        }
+        let mut named = seen.bindings.iter().flat_map(|binding| &binding.sets);
+        let gone =
+            named.find(|name| !seen.sets.contains_key(&(seen.key.0.clone(), (*name).clone())));
+        if let Some(set) = gone.filter(|_| younger(sets)) {
+            return lost(format!("there is no PolicySet {set}"));
+        }
+        let placement = self.links.missing().filter(|_| younger(placements))?;
+        lost(format!("there is no Placement {placement}"))
     }
 }
 

@@ -8,6 +8,11 @@
 //! - *Nothing is deleted for lack of knowledge.* While any placement of the set is missing, is being
 //!   deleted, cannot be read, has not decided, or lists fewer clusters than it says it chose, no
 //!   work of the set is deleted, and `PlacementVerified` says why.
+//! - *A cluster that cannot be reached loses nothing for that.* Its work is held, `PlacementVerified`
+//!   says so, and what the placement decides counts again once the cluster is back. Whoever wants it
+//!   gone before deletes the work.
+//! - *A set whose definition goes lets go of its works*: they stay, and a set of the same name finds
+//!   them by their label.
 //! - *No gap.* A work that is replaced (because its placement was exchanged for another, or because
 //!   there are two) goes only after the one that stays is applied on the same cluster.
 //! - *One work per cluster and placement.* Its name follows from set and placement, so crashes, old
@@ -34,7 +39,7 @@ use alloc::vec::Vec;
 use alloc::{format, vec};
 
 use cleat_api::manifestworkreplicaset::FINALIZER;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use self::assign::{Assigned, Slot};
@@ -43,6 +48,7 @@ pub use self::child::{Child, TEMPLATE, TEMPLATE_SINCE, Told, Truth};
 pub use self::decided::Decided;
 pub use self::report::{Verdict, report};
 pub use self::set::{Cascade, Reference, Set};
+use crate::placement::Cluster;
 use crate::rollout::{self, Progress, Rollout, Standing};
 use crate::write::{Action, Plan, Side, Write};
 
@@ -54,13 +60,17 @@ pub struct Observed {
     /// Of the placements the set refers to. One that is missing here was not looked at.
     ///
     /// A plan that deletes is carried out only if it was made from decisions that a server just
-    /// gave, and after them the placement: watches of two kinds tell in any order.
+    /// gave, after them the placement, and the clusters: watches of several kinds tell in any order.
     pub placements: BTreeMap<String, Decided>,
     /// The works with the set's label; none if they could not be listed.
     ///
     /// For a set that is being deleted this must be what the server said after the last write of
     /// ours ended, not what a watch told some time ago: it decides that nothing is left.
     pub children: Option<Vec<Arc<Child>>>,
+    /// The clusters that have a work, as far as there are such. The same holds for them.
+    pub clusters: BTreeMap<String, Arc<Cluster>>,
+    /// The definition of sets is going or gone. Of a set that is being deleted this must be known.
+    pub undefined: bool,
     /// What failed lately, and how often in a row.
     pub setbacks: Setbacks,
 }
@@ -105,6 +115,9 @@ fn deploy(seen: &Observed) -> Plan {
 }
 
 fn retire(seen: &Observed) -> Plan {
+    if seen.undefined {
+        return vec![vec![remove_finalizer(&seen.set)]];
+    }
     let Some(children) = &seen.children else { return vec![] };
     let alive = children.iter().filter(|child| !child.deleting);
     let delete: Vec<Action> = alive.map(|child| child.delete()).collect();
@@ -121,6 +134,10 @@ pub fn removes(seen: &Observed, plan: &Plan) -> bool {
     let deletes = |action: &Action| matches!(action.write, Write::Delete { .. });
     !seen.set.deleting && plan.iter().flatten().any(deletes)
 }
+
+/// How long a cluster must have been back before it counts that it is not chosen: whoever decides
+/// has to notice as well.
+const BACK: SignedDuration = SignedDuration::from_secs(10);
 
 /// What one work needs.
 enum Intent<'a> {

@@ -115,10 +115,32 @@ impl<T: Kept> Followed<T> {
     pub(crate) async fn follow(
         self,
         objects: Api<DynamicObject>,
+        stop: Stop,
+        changed: impl Fn(Option<&T>, Option<&T>),
+    ) {
+        self.follow_with(objects, watcher::Config::default(), stop, changed).await;
+    }
+
+    /// The same of those objects that bear one name.
+    pub(crate) async fn follow_named(
+        self,
+        objects: Api<DynamicObject>,
+        name: &str,
+        stop: Stop,
+        changed: impl Fn(Option<&T>, Option<&T>),
+    ) {
+        let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
+        self.follow_with(objects, config, stop, changed).await;
+    }
+
+    async fn follow_with(
+        self,
+        objects: Api<DynamicObject>,
+        config: watcher::Config,
         mut stop: Stop,
         changed: impl Fn(Option<&T>, Option<&T>),
     ) {
-        let mut events = pin!(watcher(objects, watcher::Config::default()).default_backoff());
+        let mut events = pin!(watcher(objects, config).default_backoff());
         let mut unlisted = BTreeSet::new();
         while let Some(Some(event)) = stop.or(events.next()).await {
             let put = |key: &Key, item: Option<T>| {

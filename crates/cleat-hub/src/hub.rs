@@ -13,7 +13,7 @@ use crate::automation;
 use crate::followed::{Followed, Key};
 use crate::kinds::{DECISION, PLACEMENT, SET, WORK, every};
 use crate::placement::{self, Placements};
-use crate::propagation::{self, Propagation};
+use crate::propagation::{self, Propagation, rotation};
 use crate::replicaset::{self, Replicasets};
 use crate::view::{Decision, Placement, Set, Work};
 use crate::{stranded, ttl};
@@ -36,6 +36,7 @@ const STRANDED_AT_ONCE: usize = 4;
 const PLACEMENTS_AT_ONCE: usize = 1;
 const POLICIES_AT_ONCE: usize = 8;
 const POLICY_SETS_AT_ONCE: usize = 2;
+const KEYS_AT_ONCE: usize = 4;
 
 /// Runs the hub's controllers until `stop` says so; then what is under way ends, and no more begins.
 pub async fn run(config: Config, mut stop: Stop) {
@@ -56,16 +57,27 @@ pub async fn run(config: Config, mut stop: Stop) {
         works: works.clone(),
         placements: Followed::new(),
         decisions: Followed::new(),
+        clusters: Followed::new(),
         setbacks: Default::default(),
     };
     let tasks = Tasks::new();
-    let placing = Placements::new(executor.clone(), cx.placements.clone(), cx.decisions.clone());
+    let placing = Placements::new(
+        executor.clone(),
+        hub_client.clone(),
+        cx.placements.clone(),
+        cx.decisions.clone(),
+        cx.clusters.clone(),
+    );
     let spreading =
         Propagation::new(executor.clone(), hub_client.clone(), namespace.clone(), &placing, &tasks);
+    let keys = rotation::Keys::follow(&spreading, &tasks);
     let (to_spread, all_works, waits) = (spreading.clone(), works.clone(), leaving.clone());
-    placing.follow(&hub_client, &namespace, &tasks, move |cluster, alike| {
+    let queue = sets.clone();
+    placing.follow(&namespace, &tasks, move |cluster, alike| {
         if !alike {
             to_spread.look_at_all();
+            let there = cluster.map(|cluster| all_works.in_namespace(&cluster.seen.name));
+            there.iter().flatten().filter_map(|work| work.set()).for_each(|set| queue.add(set));
         }
         let silent = cluster.filter(|cluster| cluster.silent.is_some());
         let there = silent.map(|cluster| all_works.in_namespace(&cluster.seen.name));
@@ -188,11 +200,16 @@ pub async fn run(config: Config, mut stop: Stop) {
         propagation::pass_set(cx.clone(), key)
     });
     tasks.spawn("policy sets", passes);
+    let (cx, exchanges) = (keys.clone(), keys.queue.clone());
+    let passes =
+        queue::run(exchanges.clone(), KEYS_AT_ONCE, move |key| rotation::pass(cx.clone(), key));
+    tasks.spawn("encryption keys", passes);
     let clock = Clock::system();
     automation::start(automation::Config { hub_client, namespace, clock }, &tasks);
 
     stop.stopped().await;
     roots.close();
+    exchanges.close();
     policy_sets.close();
     placements.close();
     sets.close();

@@ -2,6 +2,7 @@
 
 pub mod automation;
 pub mod clusters;
+mod defined;
 mod followed;
 pub mod hub;
 mod kinds;

@@ -1,13 +1,14 @@
 //! The IO half of a Placement's story: looks, and has done what `cleat-core` decides.
 
+mod confirm;
 mod expressions;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use cleat_api::placement::ScoreCoordinateType;
-use cleat_core::placement::{self as core, Observed, Wish};
+use cleat_core::placement::{self as core, Defined, Misconfigured, Observed, Selection, Wish};
 use cleat_core::write::Outcome;
 use cleat_runtime::execute::Executor;
 use cleat_runtime::queue::{Queue, Wake};
@@ -23,6 +24,7 @@ use crate::view::{Cluster, ClusterSet, Decision, Placement, Scores, SetBinding};
 #[derive(Clone)]
 pub(crate) struct Placements {
     pub(crate) executor: Executor,
+    hub_client: Client,
     pub(crate) queue: Queue<Key>,
     pub(crate) placements: Followed<Placement>,
     pub(crate) decisions: Followed<Decision>,
@@ -39,15 +41,18 @@ const AFTER_STATUS: Duration = Duration::from_secs(5);
 impl Placements {
     pub(crate) fn new(
         executor: Executor,
+        hub_client: Client,
         placements: Followed<Placement>,
         decisions: Followed<Decision>,
+        clusters: Followed<Cluster>,
     ) -> Self {
         Self {
             executor,
+            hub_client,
             queue: Queue::new(),
             placements,
             decisions,
-            clusters: Followed::new(),
+            clusters,
             sets: Followed::new(),
             bindings: Followed::new(),
             scores: Followed::new(),
@@ -59,11 +64,11 @@ impl Placements {
     /// told of every change, and whether all that is carried there is the same after it.
     pub(crate) fn follow(
         &self,
-        client: &Client,
         namespace: &Option<String>,
         tasks: &Tasks,
         cluster: impl Fn(Option<&Cluster>, bool) + Send + Sync + 'static,
     ) {
+        let client = &self.hub_client;
         let all = self.clone();
         let following = self.clusters.clone().follow(
             every(client, &None, kinds::CLUSTER),
@@ -127,10 +132,12 @@ impl Placements {
         if !known {
             return None;
         }
-        let mut bound = Vec::new();
+        let (mut bound, mut lost) = (Vec::new(), Vec::new());
         for binding in self.bindings.group(&wish.namespace) {
-            let set = self.sets.get(&(String::new(), binding.set.clone()));
-            bound.extend(set.map(|set| Arc::clone(&set.0)));
+            match self.sets.get(&(String::new(), binding.set.clone())) {
+                Some(set) => bound.push(Arc::clone(&set.0)),
+                None => lost.push(binding.set.clone()),
+            }
         }
         let mut clusters = Vec::new();
         self.clusters.every(|cluster| clusters.push(Arc::clone(&cluster.seen)));
@@ -151,7 +158,39 @@ impl Placements {
         let decisions = self.decisions.group(&Decision::group_of(&key.0, &key.1));
         let decisions = decisions.iter().map(|one| Arc::clone(&one.decision)).collect();
         let now = jiff::Timestamp::now();
-        Some(Observed { now, wish, bound, clusters, scores, elsewhere, decisions })
+        let defined = Defined::Unasked;
+        Some(Observed { now, wish, bound, lost, clusters, scores, elsewhere, decisions, defined })
+    }
+
+    fn choose(&self, seen: &Observed) -> Result<Selection, Misconfigured> {
+        core::choose(seen, &|expression, cluster| {
+            let of = seen.scores.range((cluster.name.clone(), String::new())..);
+            let of = of.take_while(|((name, _), _)| *name == cluster.name);
+            let scores: Vec<&core::Scores> = of.map(|(_, scores)| &**scores).collect();
+            self.expressions.holds(expression, cluster, &scores)
+        })
+    }
+
+    /// The choice. Every cluster that it takes out of a decision was asked for; where that could not
+    /// be done the observation says so, and nothing comes of it.
+    async fn settle(&self, seen: &mut Observed) -> Result<Selection, Misconfigured> {
+        let mut asked: BTreeSet<String> = BTreeSet::new();
+        loop {
+            let selection = self.choose(seen)?;
+            let taken = core::taken_out(seen, &selection).into_iter();
+            let new: BTreeSet<String> =
+                taken.filter(|name| !asked.contains(*name)).map(str::to_owned).collect();
+            if new.is_empty() || matches!(seen.defined, Defined::Gone(_)) {
+                return Ok(selection);
+            }
+            if let Err(error) = self.confirm(seen, &new).await {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, "no cluster is taken out, for something is not known");
+                seen.defined = Defined::Unasked;
+                return Ok(selection);
+            }
+            asked.extend(new);
+        }
     }
 }
 
@@ -168,16 +207,11 @@ fn uses_scores(wish: &Wish) -> bool {
 
 #[tracing::instrument(skip_all, fields(placement = %format!("{}/{}", key.0, key.1)))]
 pub(crate) async fn pass(cx: Placements, key: Key) -> Wake {
-    let Some(seen) = cx.observe(&key) else { return Wake::OnChange };
+    let Some(mut seen) = cx.observe(&key) else { return Wake::OnChange };
     if seen.wish.elsewhere || seen.wish.deleting {
         return Wake::OnChange;
     }
-    let selection = core::choose(&seen, &|expression, cluster| {
-        let of = seen.scores.range((cluster.name.clone(), String::new())..);
-        let of = of.take_while(|((name, _), _)| *name == cluster.name);
-        let scores: Vec<&core::Scores> = of.map(|(_, scores)| &**scores).collect();
-        cx.expressions.holds(expression, cluster, &scores)
-    });
+    let selection = cx.settle(&mut seen).await;
     let plan = selection.as_ref().map(|chosen| core::plan(&seen, chosen)).unwrap_or_default();
     let done = cx.executor.execute(&plan).await;
     let failed = done.iter().flatten().filter(|outcome| !outcome.is_done()).count();

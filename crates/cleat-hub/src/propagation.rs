@@ -3,6 +3,7 @@
 
 mod confirm;
 mod follow;
+pub(crate) mod rotation;
 mod templates;
 mod view;
 
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cleat_core::propagation::{self as core, Observed, Setbacks, Source, Standing};
+use cleat_core::propagation::{self as core, Asked, Observed, Setbacks, Source, Standing};
 use cleat_core::replicaset::Decided;
 use cleat_core::write::{Action, Outcome};
 use cleat_runtime::execute::Executor;
@@ -48,6 +49,7 @@ pub(crate) struct Propagation {
 #[derive(Clone, Default)]
 struct Memory {
     setbacks: Setbacks,
+    unsure_since: Option<jiff::Timestamp>,
     told: BTreeMap<String, String>,
     /// How many events were told lately, and since when.
     events: Option<(u32, Instant)>,
@@ -174,7 +176,8 @@ impl Propagation {
         self.clusters.every(|cluster| {
             clusters.insert(cluster.seen.name.clone(), Arc::clone(&cluster.seen));
         });
-        let Memory { setbacks, told, .. } = self.memories().get(key).cloned().unwrap_or_default();
+        let Memory { setbacks, unsure_since, told, .. } =
+            self.memories().get(key).cloned().unwrap_or_default();
         Some(Observed {
             now: jiff::Timestamp::now(),
             key: key.clone(),
@@ -185,6 +188,8 @@ impl Propagation {
             sets,
             clusters,
             resolved: BTreeMap::new(),
+            asked: Asked::NotYet,
+            unsure_since,
             setbacks,
             told,
         })
@@ -226,10 +231,14 @@ pub(crate) async fn pass(cx: Propagation, key: Key) -> Wake {
     let again = cx.templates.resolve(&mut seen).await;
     let mut plan = core::plan(&seen);
     if core::removes(&plan) {
-        if let Err(error) = cx.confirm(&mut seen).await {
-            let error: &dyn std::error::Error = &error;
-            tracing::warn!(error, "nothing is removed, for something is not known");
-            return Wake::After(AFTER_FAILURE);
+        match cx.confirm(&seen).await {
+            Ok(asked) => seen = asked,
+            // What is to be made or changed is, and the status says what is not.
+            Err(error) => {
+                seen.asked = Asked::Failed(error.to_string());
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(error, "nothing is removed, for something is not known");
+            }
         }
         plan = core::plan(&seen);
     }
@@ -250,6 +259,7 @@ pub(crate) async fn pass(cx: Propagation, key: Key) -> Wake {
         let mut memories = cx.memories();
         let memory = memories.entry(key.clone()).or_default();
         memory.setbacks = verdict.setbacks;
+        memory.unsure_since = verdict.unsure_since;
         memory.told = verdict.told;
     }
     let events = cx.few(&key, verdict.events);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::manifestworkreplicaset::{LONGEST_KEY, SET_LABEL};
 use cleat_api::placement::PLACEMENT_LABEL;
+use cleat_core::placement::Cluster;
 use cleat_core::replicaset::{self as core, Child, Decided, Observed, Setbacks};
 use cleat_core::write::{Action, Outcome, Plan, Write};
 use cleat_runtime::execute::Executor;
@@ -14,6 +15,7 @@ use cleat_runtime::queue::Wake;
 use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams};
 
+use crate::defined::{self, Unsure};
 use crate::followed::{Followed, Key};
 use crate::kinds::{self, every};
 use crate::view::{Decision, Placement, Set, Work};
@@ -27,6 +29,7 @@ pub(crate) struct Replicasets {
     pub(crate) works: Followed<Work>,
     pub(crate) placements: Followed<Placement>,
     pub(crate) decisions: Followed<Decision>,
+    pub(crate) clusters: Followed<crate::view::Cluster>,
     pub(crate) setbacks: Mutex<BTreeMap<Key, Setbacks>>,
 }
 
@@ -41,9 +44,7 @@ pub(crate) async fn pass(cx: Arc<Replicasets>, key: Key) -> Wake {
     };
     let mut plan = core::plan(&seen);
     if core::removes(&seen, &plan) {
-        for (name, decided) in &mut seen.placements {
-            *decided = cx.ask(&seen.set.namespace, name).await;
-        }
+        cx.confirm(&mut seen).await;
         plan = core::plan(&seen);
     }
     cx.leave_to_others(&mut plan).await;
@@ -80,17 +81,79 @@ impl Replicasets {
         let placements = set.placements.iter().map(|reference| &reference.name);
         let placements = placements.map(|name| (name.clone(), self.decided(&set.namespace, name)));
         let placements = placements.collect();
+        // A set that goes with the definition of its kind was not deleted by anybody.
+        let defined = match set.deleting {
+            true => defined::since(&self.hub_client, kinds::SET).await.map(|_| ()),
+            false => Ok(()),
+        };
+        let undefined = matches!(defined, Err(Unsure::Undefined(_)));
         // Whether nothing is left is asked of the server: what we made last, a watch may not have
         // told yet.
-        let children = if set.deleting {
+        let children = if defined.is_err() {
+            None
+        } else if set.deleting {
             self.list(&set.key()).await
         } else if self.works.is_listed() {
             Some(self.works.group(&set.key()).iter().filter_map(|work| work.child()).collect())
         } else {
             None
         };
+        let mut clusters = BTreeMap::new();
+        for child in children.iter().flatten() {
+            let cluster = self.clusters.get(&(String::new(), child.cluster.clone()));
+            clusters.extend(cluster.map(|one| (child.cluster.clone(), Arc::clone(&one.seen))));
+        }
         let setbacks = self.setbacks().get(key).cloned().unwrap_or_default();
-        Some(Observed { now: jiff::Timestamp::now(), set, placements, children, setbacks })
+        let now = jiff::Timestamp::now();
+        Some(Observed { now, set, placements, children, clusters, undefined, setbacks })
+    }
+
+    /// Puts what the server says now into the observation: what was decided, and how the clusters
+    /// are that lose their work. What cannot be read decides nothing.
+    async fn confirm(&self, seen: &mut Observed) {
+        for (name, decided) in &mut seen.placements {
+            *decided = self.ask(&seen.set.namespace, name).await;
+        }
+        let mut asked = BTreeSet::new();
+        let read = loop {
+            let new: BTreeSet<String> =
+                loses(&core::plan(seen)).difference(&asked).cloned().collect();
+            if new.is_empty() {
+                break Ok(());
+            }
+            if let Err(error) = self.read_clusters(seen, &new).await {
+                break Err(error);
+            }
+            asked.extend(new);
+        };
+        // After what was read: a definition that is whole now was so when its objects were told.
+        let mut unsure = read.err();
+        for kind in [kinds::PLACEMENT, kinds::DECISION, kinds::CLUSTER] {
+            unsure = unsure.or(defined::since(&self.hub_client, kind).await.err());
+        }
+        if let Some(error) = unsure {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, "no work is deleted, for something is not known");
+            seen.placements.values_mut().for_each(|decided| *decided = Decided::Unknown);
+        }
+    }
+
+    async fn read_clusters(
+        &self,
+        seen: &mut Observed,
+        names: &BTreeSet<String>,
+    ) -> Result<(), Unsure> {
+        let clusters = every(&self.hub_client, &None, kinds::CLUSTER);
+        for name in names {
+            match clusters.get_opt(name).await? {
+                Some(found) => {
+                    let cluster = Arc::new(Cluster::read(&found.metadata, &found.data));
+                    seen.clusters.insert(name.clone(), cluster);
+                }
+                None => drop(seen.clusters.remove(name)),
+            }
+        }
+        Ok(())
     }
 
     fn decided(&self, namespace: &str, name: &str) -> Decided {
@@ -127,11 +190,8 @@ impl Replicasets {
     /// What becomes of the works of a cluster that leaves is decided where it leaves: they may be to
     /// stay on it, and have to be written down.
     async fn leave_to_others(&self, plan: &mut Plan) {
-        let deletes = plan.iter().flatten().filter(|action| is_delete(action));
-        let clusters: BTreeSet<String> =
-            deletes.map(|action| action.target.id.namespace.clone()).collect();
         let mut leaving = BTreeSet::new();
-        for cluster in clusters {
+        for cluster in loses(plan) {
             if self.is_leaving(&cluster).await {
                 leaving.insert(cluster);
             }
@@ -174,6 +234,12 @@ impl Replicasets {
             }
         }
     }
+}
+
+/// The clusters whose works are to go.
+fn loses(plan: &Plan) -> BTreeSet<String> {
+    let deletes = plan.iter().flatten().filter(|action| is_delete(action));
+    deletes.map(|action| action.target.id.namespace.clone()).collect()
 }
 
 fn is_delete(action: &Action) -> bool {

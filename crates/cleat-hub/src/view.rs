@@ -165,7 +165,7 @@ impl Kept for Cluster {
     }
 }
 
-/// A set of clusters that could be read.
+/// A set of clusters, whether or not it could be read.
 pub(crate) struct ClusterSet(pub(crate) Arc<ManagedClusterSet>);
 
 impl Kept for ClusterSet {
@@ -173,7 +173,7 @@ impl Kept for ClusterSet {
         let mut metadata = object.metadata;
         metadata.managed_fields = None;
         let spec = object.data.get("spec").cloned().unwrap_or_else(|| json!({}));
-        // One that cannot be read is still a set that is there; it has no clusters.
+        // One that cannot be read is still a set that is there; which clusters it has is not known.
         let spec = serde_json::from_value(spec).unwrap_or_else(|_| unreadable());
         Some(Self(Arc::new(ManagedClusterSet { metadata, spec, status: None })))
     }

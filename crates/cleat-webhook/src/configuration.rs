@@ -1,6 +1,6 @@
 //! The ValidatingWebhookConfiguration by which an API server finds us, as data.
 
-use cleat_api::manifestwork::GROUP;
+use cleat_api::{manifestwork, policy};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, RuleWithOperations, ServiceReference, ValidatingWebhook,
@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::{MANIFEST_WORK_PATH, MANIFEST_WORK_REPLICA_SET_PATH};
+use crate::{MANIFEST_WORK_PATH, MANIFEST_WORK_REPLICA_SET_PATH, POLICY_PATH, POLICY_SET_PATH};
 
 /// The name of the configuration.
 const NAME: &str = "cleat-works";
@@ -28,34 +28,42 @@ pub enum Reach {
 /// authorities count.
 ///
 /// Other updates are not even asked about: the generation of an object changes with its spec. So a
-/// webhook that is down keeps new works away, but no work from losing its finalizer.
+/// webhook that is down keeps new works away, but no work from losing its finalizer. It keeps no
+/// policy away: what is wrong with one is told in its status as well.
 pub fn configuration(authority: Option<&str>, reach: &Reach) -> ValidatingWebhookConfiguration {
-    let webhook = |resource: &str, version: &str, path: &str| ValidatingWebhook {
-        name: format!("{resource}.{GROUP}"),
-        admission_review_versions: vec!["v1".to_owned()],
-        client_config: client_config(authority, reach, path),
-        failure_policy: Some("Fail".to_owned()),
-        match_policy: Some("Equivalent".to_owned()),
-        side_effects: "None".to_owned(),
-        timeout_seconds: Some(10),
-        rules: Some(vec![RuleWithOperations {
-            api_groups: Some(vec![GROUP.to_owned()]),
-            api_versions: Some(vec![version.to_owned()]),
-            operations: Some(vec!["CREATE".to_owned(), "UPDATE".to_owned()]),
-            resources: Some(vec![resource.to_owned()]),
-            scope: Some("Namespaced".to_owned()),
-        }]),
-        match_conditions: Some(vec![MatchCondition {
-            name: "spec-is-new".to_owned(),
-            expression: SPEC_IS_NEW.to_owned(),
-        }]),
-        ..Default::default()
-    };
+    let webhook =
+        |[group, resource, version]: [&str; 3], path: &str, down: &str| ValidatingWebhook {
+            name: format!("{resource}.{group}"),
+            admission_review_versions: vec!["v1".to_owned()],
+            client_config: client_config(authority, reach, path),
+            failure_policy: Some(down.to_owned()),
+            match_policy: Some("Equivalent".to_owned()),
+            side_effects: "None".to_owned(),
+            timeout_seconds: Some(10),
+            rules: Some(vec![RuleWithOperations {
+                api_groups: Some(vec![group.to_owned()]),
+                api_versions: Some(vec![version.to_owned()]),
+                operations: Some(vec!["CREATE".to_owned(), "UPDATE".to_owned()]),
+                resources: Some(vec![resource.to_owned()]),
+                scope: Some("Namespaced".to_owned()),
+            }]),
+            match_conditions: Some(vec![MatchCondition {
+                name: "spec-is-new".to_owned(),
+                expression: SPEC_IS_NEW.to_owned(),
+            }]),
+            ..Default::default()
+        };
     ValidatingWebhookConfiguration {
         metadata: ObjectMeta { name: Some(NAME.to_owned()), ..Default::default() },
         webhooks: Some(vec![
-            webhook("manifestworks", "v1", MANIFEST_WORK_PATH),
-            webhook("manifestworkreplicasets", "v1alpha1", MANIFEST_WORK_REPLICA_SET_PATH),
+            webhook([manifestwork::GROUP, "manifestworks", "v1"], MANIFEST_WORK_PATH, "Fail"),
+            webhook(
+                [manifestwork::GROUP, "manifestworkreplicasets", "v1alpha1"],
+                MANIFEST_WORK_REPLICA_SET_PATH,
+                "Fail",
+            ),
+            webhook([policy::GROUP, "policies", "v1"], POLICY_PATH, "Ignore"),
+            webhook([policy::GROUP, "policysets", "v1beta1"], POLICY_SET_PATH, "Ignore"),
         ]),
     }
 }
@@ -88,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_fails_closed_and_has_no_side_effects() {
+    fn it_fails_closed_for_works_and_has_no_side_effects() {
         let reach = Reach::Url("https://127.0.0.1:9443/".to_owned());
         let webhooks = configuration(Some("pem"), &reach).webhooks.unwrap();
         let urls: Vec<_> =
@@ -98,10 +106,14 @@ mod tests {
             [
                 "https://127.0.0.1:9443/validate-manifestwork",
                 "https://127.0.0.1:9443/validate-manifestworkreplicaset",
+                "https://127.0.0.1:9443/validate-policy-open-cluster-management-io-v1-policy",
+                "https://127.0.0.1:9443/validate-policy-open-cluster-management-io-v1beta1-policyset",
             ]
         );
         for webhook in webhooks {
-            assert_eq!(webhook.failure_policy.as_deref(), Some("Fail"));
+            let works = webhook.name.ends_with("work.open-cluster-management.io");
+            let expected = if works { "Fail" } else { "Ignore" };
+            assert_eq!(webhook.failure_policy.as_deref(), Some(expected));
             assert_eq!(webhook.side_effects, "None");
             assert!(webhook.name.split('.').count() >= 3);
         }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::access;
 use crate::review::{BadReview, No, Question};
-use crate::{MANIFEST_WORK_PATH, MANIFEST_WORK_REPLICA_SET_PATH};
+use crate::{MANIFEST_WORK_PATH, MANIFEST_WORK_REPLICA_SET_PATH, POLICY_PATH, POLICY_SET_PATH};
 
 /// A review holds an object twice, and an API server takes objects of three megabytes.
 const LONGEST_BODY: usize = 16 << 20;
@@ -60,6 +60,8 @@ impl Judge {
         Router::new()
             .route(MANIFEST_WORK_PATH, judged(MANIFEST_WORK_PATH))
             .route(MANIFEST_WORK_REPLICA_SET_PATH, judged(MANIFEST_WORK_REPLICA_SET_PATH))
+            .route(POLICY_PATH, judged(POLICY_PATH))
+            .route(POLICY_SET_PATH, judged(POLICY_SET_PATH))
             .route("/healthz", get(|| async { "ok" }))
             .layer(DefaultBodyLimit::max(LONGEST_BODY))
     }

@@ -18,3 +18,9 @@ pub const MANIFEST_WORK_PATH: &str = "/validate-manifestwork";
 
 /// Where ManifestWorkReplicaSets are judged.
 pub const MANIFEST_WORK_REPLICA_SET_PATH: &str = "/validate-manifestworkreplicaset";
+
+/// Where Policies are judged.
+pub const POLICY_PATH: &str = "/validate-policy-open-cluster-management-io-v1-policy";
+
+/// Where PolicySets are judged.
+pub const POLICY_SET_PATH: &str = "/validate-policy-open-cluster-management-io-v1beta1-policyset";

@@ -3,7 +3,7 @@
 use cleat_api::admission::{self, Rules, Verdict};
 use serde_json::{Value, json};
 
-use crate::{MANIFEST_WORK_PATH, MANIFEST_WORK_REPLICA_SET_PATH};
+use crate::{MANIFEST_WORK_PATH, MANIFEST_WORK_REPLICA_SET_PATH, POLICY_PATH, POLICY_SET_PATH};
 
 /// Not a review that can be answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +36,8 @@ impl<'a> Question<'a> {
         let verdict = match path {
             MANIFEST_WORK_PATH => admission::manifest_work,
             MANIFEST_WORK_REPLICA_SET_PATH => admission::manifest_work_replica_set,
+            POLICY_PATH => admission::policy,
+            POLICY_SET_PATH => admission::policy_set,
             _ => return Err(BadReview::UnknownPath),
         };
         let word = |field: &str| review.get(field).and_then(Value::as_str);

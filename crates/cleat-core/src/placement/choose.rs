@@ -6,6 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use alloc::{format, vec};
 
+use cleat_api::managedclusterset::SelectorType;
 use jiff::Timestamp;
 
 use super::cluster::Cluster;
@@ -72,9 +73,16 @@ pub fn choose(seen: &Observed, holds: Holds<'_>) -> Result<Selection, Misconfigu
     let mut sets = vec![];
     for set in &seen.bound {
         let name = set.metadata.name.clone().unwrap_or_default();
-        if wanted(&name) {
-            sets.push((name, set));
+        if !wanted(&name) {
+            continue;
         }
+        // Not to understand which clusters it has is not to know that it has none.
+        if set.spec.cluster_selector.selector_type == SelectorType::Unknown {
+            return Err(Misconfigured(format!(
+                "which clusters the ManagedClusterSet {name} has cannot be read from its spec"
+            )));
+        }
+        sets.push((name, set));
     }
     sets.sort_by(|one, other| one.0.cmp(&other.0));
     let in_sets = |cluster: &Cluster| {

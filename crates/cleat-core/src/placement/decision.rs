@@ -8,9 +8,11 @@ use alloc::{format, vec};
 use cleat_api::placement::{
     GROUP, GROUP_INDEX_LABEL, GROUP_NAME_LABEL, MOST_DECISIONS, PLACEMENT_LABEL,
 };
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
+use super::doubt::doubt;
 use super::wish::Wish;
 use super::{Observed, Selection};
 use crate::id::{Id, Target};
@@ -24,6 +26,7 @@ pub struct Decision {
     pub uid: String,
     pub resource_version: String,
     pub deleting: bool,
+    pub created: Option<Timestamp>,
     pub labels: BTreeMap<String, String>,
     /// The uids of its owners.
     pub owners: Vec<String>,
@@ -47,6 +50,7 @@ impl Decision {
             uid: text(&metadata.uid),
             resource_version: text(&metadata.resource_version),
             deleting: metadata.deletion_timestamp.is_some(),
+            created: metadata.creation_timestamp.as_ref().map(|time| time.0),
             labels: metadata.labels.clone().unwrap_or_default(),
             owners: owners.map(|owner| owner.uid.clone()).collect(),
             listed: listed.map(names),
@@ -100,10 +104,11 @@ pub(super) fn slices(wish: &Wish, selection: &Selection) -> Vec<Slice> {
 
 /// What makes the decisions those of the selection. First whatever a decision is to have besides
 /// what it has, then what it is not to have any more, then decisions that are not needed: at every
-/// moment each cluster that was chosen and still is, is listed.
+/// moment each cluster that was chosen and still is, is listed. Nothing, while it is in doubt whether
+/// a cluster that is listed may go.
 pub fn plan(seen: &Observed, selection: &Selection) -> Plan {
     let wish = &seen.wish;
-    if wish.elsewhere || wish.deleting {
+    if wish.elsewhere || wish.deleting || doubt(seen, selection).is_some() {
         return vec![];
     }
     let slices = slices(wish, selection);

@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use super::decision::{settled, slices};
+use super::doubt::{Doubt, doubt};
 use super::{Misconfigured, Observed, Selection};
 use crate::condition::{Said, Status, say};
 use crate::write::{Action, Outcome, Plan, Side, Write};
@@ -24,6 +25,8 @@ pub struct Verdict {
 
 /// When to try again what did not work.
 const RETRY: SignedDuration = SignedDuration::from_secs(2);
+/// When to look again at what somebody has to put right.
+const RECHECK: SignedDuration = SignedDuration::from_secs(10);
 
 /// `done`: what came of `plan`, which was made from `seen` and `selection`.
 pub fn report(
@@ -42,12 +45,22 @@ pub fn report(
     });
     let until = selection.ok().and_then(|selection| selection.until);
     let until = until.map(|until| until.duration_since(seen.now).max(SignedDuration::ZERO));
-    let wake = [until, failed.then_some(RETRY)].into_iter().flatten().min();
+    let doubt = selection.ok().and_then(|selection| doubt(seen, selection));
+    let again = doubt.as_ref().map(|doubt| match doubt {
+        Doubt::Unasked => RETRY,
+        // No watch tells that a definition is back.
+        Doubt::Lasting(_) => RECHECK,
+    });
+    let wake = [until, again, failed.then_some(RETRY)].into_iter().flatten().min();
 
     let before: PlacementStatus = serde_json::from_value(wish.status.clone()).unwrap_or_default();
     let mut conditions = before.conditions.clone();
     let told = match selection {
         Err(Misconfigured(why)) => {
+            say(&mut conditions, misconfigured(why), wish.generation, seen.now);
+            json!({ "conditions": conditions })
+        }
+        Ok(_) if let Some(Doubt::Lasting(why)) = &doubt => {
             say(&mut conditions, misconfigured(why), wish.generation, seen.now);
             json!({ "conditions": conditions })
         }

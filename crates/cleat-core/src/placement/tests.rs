@@ -1,6 +1,8 @@
 //! Choices by table; ways from one choice to another by chance.
 
 mod choices;
+mod doubts;
+mod histories;
 mod ways;
 
 use alloc::borrow::ToOwned;
@@ -64,6 +66,7 @@ pub(super) fn wish(spec: Value) -> Wish {
 pub(super) fn decision(name: &str, group: usize, clusters: Option<&[&str]>) -> Arc<Decision> {
     let mut object = json!({ "metadata": {
         "name": name, "namespace": "n", "uid": format!("{name}-uid"), "resourceVersion": "1",
+        "creationTimestamp": at(900),
         "labels": {
             "cluster.open-cluster-management.io/placement": "p",
             "cluster.open-cluster-management.io/decision-group-index": group.to_string(),
@@ -86,10 +89,19 @@ pub(super) fn seen(spec: Value, clusters: Vec<Arc<Cluster>>) -> Observed {
         wish: wish(spec),
         bound: vec![set("all", json!({ "matchLabels": { "in": "all" } }))],
         clusters,
+        lost: vec![],
         scores: BTreeMap::new(),
         elsewhere: BTreeMap::new(),
         decisions: vec![],
+        defined: since(0, 0, 0),
     }
+}
+
+/// That bindings, sets and clusters are defined since these seconds.
+pub(super) fn since(bindings: i64, sets: i64, clusters: i64) -> Defined {
+    let [bindings, sets, clusters] =
+        [bindings, sets, clusters].map(|second| Timestamp::from_second(second).unwrap());
+    Defined::Since { bindings, sets, clusters }
 }
 
 /// Stands in for CEL: `yes`, `no`, `?` and nonsense.

@@ -2,8 +2,8 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
+use alloc::{format, vec};
 
 use cleat_api::placementbinding::RESTRICTED;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -33,8 +33,14 @@ impl Source {
         if metadata.deletion_timestamp.is_some() {
             return Decided::NoPlacement;
         }
-        let Some(list) = data.pointer("/status/decisions").and_then(Value::as_array) else {
+        let Some(status) = data.get("status").and_then(Value::as_object) else {
             return Decided::Undecided;
+        };
+        // The kind leaves out a list that is empty.
+        let list = match status.get("decisions") {
+            None | Some(Value::Null) => [].as_slice(),
+            Some(Value::Array(list)) => list,
+            Some(_) => return Decided::Unknown,
         };
         let names = list.iter().filter_map(|one| one.get("clusterName")?.as_str());
         let clusters = names.filter(|name| !name.is_empty()).map(String::from).collect();
@@ -158,9 +164,25 @@ impl<'a> Links<'a> {
         self.0.is_empty()
     }
 
-    /// Whether it is known of every cluster that it was not chosen.
-    pub(super) fn are_certain(&self) -> bool {
-        self.0.iter().filter(|link| !link.binding.restricted).all(Link::is_certain)
+    /// Why it is not known of every cluster whether it was chosen, if it is not.
+    pub(super) fn doubt(&self) -> Option<String> {
+        let mut placing = self.0.iter().filter(|link| !link.binding.restricted);
+        let unsure = placing.find(|link| !link.is_certain())?;
+        let (kind, name) = match unsure.source {
+            Source::Placement(name) => ("Placement", name),
+            Source::Rule(name) => ("PlacementRule", name),
+        };
+        Some(format!("{kind} {name} has not decided, is being rewritten or cannot be read"))
+    }
+
+    /// A placement that places it and is not there.
+    pub(super) fn missing(&self) -> Option<&'a str> {
+        let mut placing = self.0.iter().filter(|link| !link.binding.restricted);
+        let missing = placing.find(|link| {
+            matches!(link.source, Source::Placement(_))
+                && matches!(link.decided, Some(Decided::NoPlacement))
+        })?;
+        Some(missing.source.name())
     }
 
     pub(super) fn placed(&self) -> BTreeMap<&'a str, Placed<'a>> {

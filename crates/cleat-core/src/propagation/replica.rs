@@ -16,6 +16,7 @@ use super::content::{self, Content};
 use super::replica_name;
 use super::root::{Root, target};
 use crate::digest::digest;
+use crate::id::Target;
 use crate::write::{Action, Propagation, Side, Write};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +29,7 @@ pub struct Replica {
     pub resource_version: String,
     pub deleting: bool,
     pub deleting_since: Option<Timestamp>,
+    pub created: Option<Timestamp>,
     finalizers: Vec<String>,
     owners: Option<Value>,
     /// Of labels and annotations, without the vector.
@@ -40,7 +42,7 @@ pub struct Replica {
     pub iv: Option<String>,
     /// How its cluster says it stands.
     pub compliant: Option<String>,
-    /// While it is being deleted: what its cluster says about that.
+    /// What its cluster says of a template that is being removed and does not go.
     pub said: Option<String>,
 }
 
@@ -64,6 +66,7 @@ impl Replica {
             resource_version: text(&metadata.resource_version),
             deleting,
             deleting_since: metadata.deletion_timestamp.as_ref().map(|time| time.0),
+            created: metadata.creation_timestamp.as_ref().map(|time| time.0),
             finalizers: metadata.finalizers.clone().unwrap_or_default(),
             owners: owners.and_then(|owners| serde_json::to_value(owners).ok()),
             metadata: marks(&metadata.labels.clone().unwrap_or_default(), &annotations),
@@ -71,7 +74,7 @@ impl Replica {
             rest: digest(&content::rest(&spec)),
             iv,
             compliant: compliant.filter(|text| !text.is_empty()).map(ToString::to_string),
-            said: if deleting { said(data) } else { None },
+            said: said(data),
         }
     }
 
@@ -80,13 +83,17 @@ impl Replica {
         self.definitions == digest
     }
 
+    pub fn target(&self) -> Target {
+        target(&self.cluster, &self.name)
+    }
+
     pub(super) fn delete(&self) -> Action {
         let write = Write::Delete {
             uid: self.uid.clone(),
             resource_version: Some(self.resource_version.clone()),
             propagation: Propagation::Background,
         };
-        Action { side: Side::Hub, target: target(&self.cluster, &self.name), write }
+        Action { side: Side::Hub, target: self.target(), write }
     }
 }
 

@@ -5,14 +5,14 @@ use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use alloc::{format, vec};
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::bind::{Link, Source};
 use super::content::Resolved;
 use super::event::Event;
 use super::replica::Replica;
-use super::{BATCH, Hold, Observed, Root, Setback, Setbacks, Spread, intents, replica_name};
+use super::{Asked, BATCH, Hold, Observed, Root, Setback, Setbacks, Spread, intents, replica_name};
 use crate::write::{Action, Outcome, Plan, Side, Write};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,8 @@ pub struct Verdict {
     pub wake: Option<SignedDuration>,
     /// To be observed next time.
     pub setbacks: Setbacks,
+    /// Since when something is not known that keeps a replica from going; to be observed next time.
+    pub unsure_since: Option<Timestamp>,
     /// What is said of clusters, to be observed next time.
     pub told: BTreeMap<String, String>,
     pub events: Vec<Event>,
@@ -36,6 +38,10 @@ const SOON: SignedDuration = SignedDuration::from_millis(20);
 const MET: u32 = 3;
 /// How long a replica may take to go before that is worth a warning.
 const SLOW: SignedDuration = SignedDuration::from_secs(60);
+/// How long something may be unknown before that is told: decisions are rewritten all the time.
+const PATIENCE: SignedDuration = SignedDuration::from_secs(10);
+/// When to ask again what could not be read.
+const ASK_AGAIN: SignedDuration = SignedDuration::from_secs(5);
 /// How much of a server's message is told.
 const LONGEST: usize = 200;
 
@@ -60,8 +66,23 @@ pub fn report(seen: &Observed, plan: &Plan, done: &[Vec<Outcome>]) -> Verdict {
     let status = seen.root.as_ref().and_then(|root| status(root, &spread, &entries));
     let cut = (rest.len() > BATCH).then_some(SOON);
     let retry = setbacks.values().map(Setback::pause).min();
-    let wake = [cut, retry, later(seen, &spread)].into_iter().flatten().min();
-    Verdict { status, wake, setbacks, told, events }
+    let unsure_since = unsure(seen, &spread).then(|| seen.unsure_since.unwrap_or(seen.now));
+    let patience = unsure_since
+        .map(|since| PATIENCE - seen.now.duration_since(since))
+        .filter(|left| left.is_positive());
+    let ask = (unsure_since.is_some() && seen.asked != Asked::NotYet).then_some(ASK_AGAIN);
+    let wakes = [cut, retry, patience, ask, later(seen, &spread)];
+    let wake = wakes.into_iter().flatten().min();
+    Verdict { status, wake, setbacks, unsure_since, told, events }
+}
+
+/// Whether a replica stays because something is not known.
+fn unsure(seen: &Observed, spread: &Spread<'_>) -> bool {
+    let left = seen
+        .replicas
+        .values()
+        .filter(|replica| !replica.deleting && !spread.placed.contains_key(&*replica.cluster));
+    left.into_iter().any(|replica| matches!(spread.hold(seen, replica), Some(Hold::Unsure(_))))
 }
 
 /// When time alone changes what is to be done or said.
@@ -77,7 +98,7 @@ fn later(seen: &Observed, spread: &Spread<'_>) -> Option<SignedDuration> {
         }
     }
     if seen.resolved.values().any(|one| matches!(one, Resolved::Unknown(_))) {
-        times.push(RETRY.saturating_mul(5));
+        times.push(ASK_AGAIN);
     }
     times.into_iter().filter(|time| time.is_positive()).min()
 }
@@ -191,6 +212,10 @@ fn chosen(
     } else if replica.is_none() && !seen.clusters.contains_key(cluster) {
         entry.message = Some(format!("there is no ManagedCluster {cluster}"));
     }
+    if let Some(said) = replica.filter(|one| !one.deleting).and_then(|one| one.said.as_ref()) {
+        entry.message = Some(format!("a template is held by the cluster: {said}"));
+        entry.warn = true;
+    }
     if let Some(Resolved::Unknown(why) | Resolved::Known { problem: Some(why), .. }) =
         seen.resolved.get(cluster)
     {
@@ -227,7 +252,11 @@ fn held<'a>(
 ) {
     let message = match hold {
         Hold::Foreign => return,
-        Hold::Unsure => None,
+        Hold::Unsure(why) => {
+            let since = seen.unsure_since.unwrap_or(seen.now);
+            let long = seen.now.duration_since(since) >= PATIENCE;
+            long.then(|| format!("held: {why}; nothing is removed until that is known"))
+        }
         Hold::Away => Some(format!(
             "held: the cluster is unreachable and no longer chosen; the policy is removed when it \
              is back, unless it is chosen again, or when somebody deletes Policy {}/{}",
@@ -241,8 +270,10 @@ fn held<'a>(
         Hold::Leaving => Some("held: the cluster leaves the fleet".to_string()),
     };
     let entry = entries.entry(&replica.cluster).or_default();
-    entry.warn = matches!(hold, Hold::Away);
-    entry.held = message.is_some();
+    let unsure = matches!(hold, Hold::Unsure(_));
+    entry.warn = matches!(hold, Hold::Away) || (unsure && message.is_some());
+    // What is not known to be chosen no more counts as before.
+    entry.held = !unsure;
     // Of a cluster out of reach nobody knows.
     entry.compliant = if entry.held { None } else { replica.compliant.clone() };
     entry.message = message;

@@ -1,6 +1,7 @@
 //! Copies and statuses by table; lives of policies by chance.
 
 mod contents;
+mod doubts;
 mod histories;
 mod holding;
 mod statuses;
@@ -102,6 +103,8 @@ pub(super) fn seen() -> Observed {
         clusters: ["a", "b", "c"].map(|name| cluster(name, Some(("True", 1)))).into(),
         replicas: BTreeMap::new(),
         resolved: BTreeMap::new(),
+        asked: Asked::NotYet,
+        unsure_since: None,
         setbacks: BTreeMap::new(),
         told: BTreeMap::new(),
     }

@@ -128,6 +128,12 @@ fn rules(cluster: &str, standing: Standing) -> Vec<Value> {
                 "apiGroups": [CLUSTER], "resources": ["managedclusters/status"],
                 "resourceNames": [cluster], "verbs": ["patch", "update"],
             }),
+            // Policies that go with the definition of their kind were deleted by nobody.
+            json!({
+                "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"],
+                "resourceNames": [format!("policies.{}", cleat_api::policy::GROUP)],
+                "verbs": ["get"],
+            }),
             // Without `list` nobody finds a request whose name it does not know.
             json!({
                 "apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests"],

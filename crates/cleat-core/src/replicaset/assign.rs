@@ -4,8 +4,10 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use jiff::Timestamp;
+
 use super::child::{self, Child};
-use super::{Decided, Observed};
+use super::{BACK, Decided, Observed};
 
 /// A place for one work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +57,16 @@ impl<'a> Assigned<'a> {
 
     /// The works that may go now.
     pub(super) fn removable(&self, seen: &'a Observed) -> impl Iterator<Item = &'a Child> {
+        let left = self.left(seen).filter(|child| hold(seen, child).is_none());
+        left.collect::<Vec<_>>().into_iter()
+    }
+
+    /// The works that would go if their clusters could be reached, and what each waits for.
+    pub(super) fn held(&self, seen: &'a Observed) -> Vec<(&'a Child, Hold)> {
+        self.left(seen).filter_map(|child| Some((child, hold(seen, child)?))).collect()
+    }
+
+    fn left(&self, seen: &'a Observed) -> impl Iterator<Item = &'a Child> {
         let settled = |name: &String| seen.placements.get(name).is_some_and(Decided::is_settled);
         let known = !seen.set.placements.is_empty()
             && seen.set.placements.iter().all(|reference| settled(&reference.name));
@@ -72,4 +84,32 @@ impl<'a> Assigned<'a> {
             !child.deleting && (!wanted.contains(cluster) || held.contains(cluster))
         })
     }
+}
+
+/// What a work waits for that nobody asks for any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// Its cluster cannot be reached.
+    Away,
+    /// It has just come back.
+    Back(Timestamp),
+}
+
+fn hold(seen: &Observed, child: &Child) -> Option<Hold> {
+    // Whoever took the placement out of the set, or gave the cluster another work, meant it.
+    let left = |name: &str| {
+        let decided = seen.placements.get(name).map(Decided::groups).unwrap_or_default();
+        !decided.iter().any(|group| group.clusters.contains(&child.cluster))
+    };
+    let names = seen.set.placements.iter().map(|reference| &*reference.name);
+    let of = |name: &str| name == child.placement() || child::name(&seen.set, name) == child.name;
+    if !names.clone().any(of) || !names.clone().all(left) {
+        return None;
+    }
+    let cluster = seen.clusters.get(&child.cluster)?;
+    if cluster.is_away() {
+        return Some(Hold::Away);
+    }
+    let back = cluster.available_since()?.checked_add(BACK).ok()?;
+    (back > seen.now).then_some(Hold::Back(back))
 }

@@ -58,6 +58,7 @@ fn settle(world: &mut World, planner: Planner) {
         (placement.exists, placement.decided) = (true, true);
         placement.chosen = placement.clusters.len();
     }
+    world.away.clear();
     // The owner did what the status asked for: nothing is in the way any more.
     world.works.retain(|(_, name), work| is_ours(work) || name == "other");
     for _ in 0..60 {
@@ -108,7 +109,9 @@ fn turn(world: &mut World, dice: &mut Dice) {
     let keys: Vec<_> = world.works.keys().filter(|(_, name)| name != "other").cloned().collect();
     let some = (!keys.is_empty()).then(|| keys[dice.roll(keys.len())].clone());
     let chosen = world.placements.get_mut(placement).unwrap();
-    match dice.roll(16) {
+    match dice.roll(18) {
+        16 => drop(world.away.insert(dice.cluster())),
+        17 => drop(world.away.remove(&dice.cluster())),
         0 | 1 => drop(chosen.clusters.insert(dice.cluster())),
         // Decisions are rewritten one after the other: what is missing may only be on its way.
         2 | 3 => drop(chosen.clusters.remove(&dice.cluster())),
@@ -257,7 +260,10 @@ fn is_about_the_set(action: &Action) -> bool {
 }
 
 /// Plans with one thing wrong each.
-const FAULTS: [(&str, Planner); 15] = [
+const FAULTS: [(&str, Planner); 16] = [
+    ("clusters out of reach lose their works", |seen| {
+        plan(&Observed { clusters: BTreeMap::new(), ..seen.clone() })
+    }),
     ("a placement that vanished counts as empty", |seen| {
         plan(&with_placements(seen, |at| match at {
             Decided::NoPlacement => Decided::Settled(vec![]),

@@ -10,7 +10,7 @@ use cleat_api::manifestworkreplicaset::{LONGEST_KEY, SET_LABEL, condition as api
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::assign::Assigned;
+use super::assign::{Assigned, Hold};
 use super::child::Child;
 use super::condition::{self, Condition};
 use super::{BATCH, Decided, Observed, Setback, Setbacks, intents, rollouts, some};
@@ -120,10 +120,16 @@ fn standing(seen: &Observed, setbacks: &mut Setbacks) -> (Option<Action>, Option
     let Some(assigned) = Assigned::of(seen) else { return (None, Some(RETRY_MOST)) };
     let rollouts = rollouts(seen, &assigned);
     let wake = rollouts.values().filter_map(|rollout| rollout.wake).min();
+    let held = assigned.held(seen);
+    let back = held.iter().filter_map(|(_, hold)| match hold {
+        Hold::Back(until) => Some(*until),
+        Hold::Away => None,
+    });
+    let wake = wake.into_iter().chain(back).min();
     let wake = wake.map(|at| at.duration_since(seen.now).max(RETRY));
     if !patient(seen, setbacks) {
         let sum = told.count(&assigned);
-        let empty = told.verify(sum.desired);
+        let empty = told.verify(sum.desired, &held);
         told.roll_out(&rollouts);
         told.judge(sum, empty, setbacks);
     }
@@ -232,7 +238,7 @@ impl<'a> Told<'a> {
     }
 
     /// Whether the placements validly chose nothing.
-    fn verify(&mut self, desired: usize) -> bool {
+    fn verify(&mut self, desired: usize, held: &[(&Child, Hold)]) -> bool {
         let mut missing = Vec::new();
         let mut wrong = Vec::new();
         for reference in &self.seen.set.placements {
@@ -272,10 +278,14 @@ impl<'a> Told<'a> {
             let message = format!("{}; {kept}", some(messages.iter().map(|one| &**one)));
             self.put(api::PLACEMENT_VERIFIED, reason, message);
         } else if desired == 0 {
-            let message = "the placements chose no cluster".to_owned();
+            let mut message = "the placements chose no cluster".to_owned();
+            if !held.is_empty() {
+                message.push_str(&format!("; {}", kept(held)));
+            }
             self.put(api::PLACEMENT_VERIFIED, reason::PLACEMENT_DECISION_EMPTY, message);
         } else {
-            self.put(api::PLACEMENT_VERIFIED, reason::AS_EXPECTED, String::new());
+            let message = if held.is_empty() { String::new() } else { kept(held) };
+            self.put(api::PLACEMENT_VERIFIED, reason::AS_EXPECTED, message);
         }
         !unsure && desired == 0
     }
@@ -339,6 +349,17 @@ impl<'a> Told<'a> {
         };
         self.put(api::MANIFESTWORK_APPLIED, reason, message);
     }
+}
+
+/// What is said of works that stay on clusters nobody reaches.
+fn kept(held: &[(&Child, Hold)]) -> String {
+    let names: Vec<String> =
+        held.iter().map(|(child, _)| format!("{}/{}", child.cluster, child.name)).collect();
+    format!(
+        "held, as the cluster is not chosen any more and is unreachable or has just come back: {}; \
+         each goes when its cluster is back, unless it is chosen again, or when somebody deletes it",
+        some(names.iter().map(|name| &**name))
+    )
 }
 
 /// What failed with something to tell, as `cluster/work` and why.

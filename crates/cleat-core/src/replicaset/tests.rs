@@ -35,6 +35,8 @@ fn seen(set: Set, decided: Decided, children: Vec<Child>) -> Observed {
         now: NOW.parse().unwrap(),
         placements: [("all".to_string(), decided)].into(),
         children: Some(children.into_iter().map(Arc::new).collect()),
+        clusters: BTreeMap::new(),
+        undefined: false,
         setbacks: Setbacks::new(),
         set,
     }
@@ -468,4 +470,60 @@ fn decisions_are_read_by_group() {
     let read = |placement: &Value| Decided::read(Some((bare.0, placement)), [(&labels, &unfilled)]);
     assert_eq!(read(&Value::Null), Decided::Undecided);
     assert!(read(&json!({ "status": { "numberOfSelectedClusters": 0 } })).is_settled());
+}
+
+/// A cluster whose availability is this since then.
+fn cluster(name: &str, status: &str, since: &str) -> (String, Arc<Cluster>) {
+    let object = json!({ "metadata": { "name": name }, "status": { "conditions": [{
+        "type": "ManagedClusterConditionAvailable", "status": status, "lastTransitionTime": since,
+    }] } });
+    let metadata = serde_json::from_value(object["metadata"].clone()).unwrap();
+    (name.into(), Arc::new(Cluster::read(&metadata, &object)))
+}
+
+#[test]
+fn a_cluster_that_became_unreachable_and_left_the_placement_keeps_its_work() {
+    let set = set(|_| {});
+    let works = || vec![work(&set, "c1", &WELL), work(&set, "c2", &WELL)];
+    let mut seen = seen(set.clone(), settled(&["c1"]), works());
+    seen.clusters.extend([cluster("c2", "Unknown", "2026-05-01T11:00:00Z")]);
+    assert_eq!(brief(&plan(&seen)), "");
+    let verified = condition(&told(&seen), "PlacementVerified");
+    assert!(verified.starts_with("True AsExpected: held") && verified.contains("c2/web"));
+    // Also if it was the only one.
+    let mut alone = seen.clone();
+    alone.placements.insert("all".into(), settled(&[]));
+    alone.clusters.extend([cluster("c1", "False", "2026-05-01T11:00:00Z")]);
+    assert_eq!(brief(&plan(&alone)), "");
+    let verified = condition(&told(&alone), "PlacementVerified");
+    assert!(verified.contains("chose no cluster; held"), "{verified}");
+
+    // Back, but perhaps nobody who decides has noticed.
+    seen.clusters.extend([cluster("c2", "True", "2026-05-01T11:59:57Z")]);
+    assert_eq!(brief(&plan(&seen)), "");
+    assert_eq!(report(&seen, &vec![], &[]).wake, Some(SignedDuration::from_secs(7)));
+    seen.clusters.extend([cluster("c2", "True", "2026-05-01T11:59:50Z")]);
+    assert_eq!(brief(&plan(&seen)), "delete c2");
+}
+
+#[test]
+fn whoever_takes_a_placement_out_of_the_set_takes_its_works_from_unreachable_clusters_too() {
+    let old = set(|_| {});
+    let set = set(|set| set["spec"]["placementRefs"] = json!([{ "name": "other" }]));
+    let mut seen = seen(set, settled(&["c1"]), vec![work(&old, "c2", &WELL)]);
+    seen.placements = [("other".to_string(), settled(&["c1"]))].into();
+    seen.clusters.extend([cluster("c2", "Unknown", "2026-05-01T11:00:00Z")]);
+    assert_eq!(brief(&plan(&seen)), "create c1, delete c2");
+}
+
+#[test]
+fn a_set_that_goes_with_its_definition_leaves_its_works() {
+    let set = set(|set| set["metadata"]["deletionTimestamp"] = json!("2026-05-01T11:00:00Z"));
+    let mut seen = seen(set.clone(), settled(&["c1"]), vec![work(&set, "c1", &WELL)]);
+    assert!(brief(&plan(&seen)).starts_with("delete c1"));
+    (seen.undefined, seen.children) = (true, None);
+    let plan = plan(&seen);
+    let metadata = json!({ "uid": "set", "resourceVersion": "5", "finalizers": [] });
+    assert_eq!(plan.len(), 1);
+    assert_eq!(plan[0][0].write, Write::Merge(json!({ "metadata": metadata })));
 }

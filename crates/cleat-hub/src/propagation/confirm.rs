@@ -1,76 +1,109 @@
 //! Asking the server before anything is taken away: watches of several kinds tell in any order, and
 //! one of them may be late.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cleat_api::placement::PLACEMENT_LABEL;
-use cleat_core::propagation::{Binding, Observed, PolicySet, Root, Source};
+use cleat_core::placement::Cluster;
+use cleat_core::propagation::{self as core, Asked, Binding, Observed, PolicySet, Root, Source};
 use cleat_core::replicaset::Decided;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, DynamicObject, ListParams};
-use kube::core::PartialObjectMeta;
+use cleat_core::write::Write;
+use kube::api::{DynamicObject, ListParams};
 
 use super::Propagation;
 use super::follow::{BINDING, POLICY, RULE, SET};
+use crate::defined::{self, Unsure};
 use crate::kinds::{self, Kind, every};
 
-/// Why nothing may be taken away.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Unsure {
-    #[error("the server did not say")]
-    Read(#[from] Box<kube::Error>),
-    #[error("the definition {0} is going or gone, and its objects with it")]
-    Undefined(String),
-}
-
-impl From<kube::Error> for Unsure {
-    fn from(error: kube::Error) -> Self {
-        Self::Read(Box::new(error))
-    }
-}
-
-/// What decides where a policy goes. Nobody took it away whose kind was taken away.
-const DECISIVE: [Kind; 5] = [POLICY, BINDING, SET, kinds::PLACEMENT, kinds::DECISION];
+/// More clusters than this are listed rather than asked for one by one.
+const ONE_BY_ONE: usize = 16;
 
 impl Propagation {
-    /// Puts what the server says now into the observation. An error: something could not be read,
-    /// and nothing may be taken away.
-    pub(super) async fn confirm(&self, seen: &mut Observed) -> Result<(), Unsure> {
-        for [group, _, _, plural] in DECISIVE {
-            self.defined(format!("{plural}.{group}")).await?;
-        }
+    /// The observation with what the server says now. An error: something could not be read, and
+    /// nothing may be taken away.
+    pub(super) async fn confirm(&self, seen: &Observed) -> Result<Observed, Unsure> {
+        let mut seen = seen.clone();
+        let read = self.read(&mut seen).await;
+        // After what was read: a definition that is whole now was so when its objects were told.
+        let since = async |kind| defined::since(&self.hub_client, kind).await;
+        since(POLICY).await?;
+        since(kinds::DECISION).await?;
+        since(kinds::CLUSTER).await?;
+        seen.asked = Asked::Since {
+            bindings: since(BINDING).await?,
+            sets: since(SET).await?,
+            placements: since(kinds::PLACEMENT).await?,
+        };
+        read?;
+        Ok(seen)
+    }
+
+    async fn read(&self, seen: &mut Observed) -> Result<(), Unsure> {
         let (namespace, name) = seen.key.clone();
         let within = Some(namespace.clone());
         let root = every(&self.hub_client, &within, POLICY).get_opt(&name).await?;
         seen.root = root.map(|root| Arc::new(Root::read(&root.metadata, &root.data)));
-        if !seen.root.as_ref().is_some_and(|root| root.is_spread()) {
-            return Ok(());
+        if seen.root.as_ref().is_some_and(|root| root.is_spread()) {
+            self.read_ways(seen, &namespace).await?;
         }
-        let all = self.list(&namespace, BINDING).await?;
+        // Whoever leaves in place of one that stays was not asked for yet.
+        let mut asked = BTreeSet::new();
+        loop {
+            let new: BTreeSet<String> = loses(seen).difference(&asked).cloned().collect();
+            if new.is_empty() {
+                return Ok(());
+            }
+            self.read_clusters(seen, &new).await?;
+            asked.extend(new);
+        }
+    }
+
+    /// Bindings, sets and decisions.
+    async fn read_ways(&self, seen: &mut Observed, namespace: &str) -> Result<(), Unsure> {
+        let all = self.list(namespace, BINDING).await?;
         seen.bindings =
             all.iter().map(|one| Arc::new(Binding::read(&one.metadata, &one.data))).collect();
-        for set in self.list(&namespace, SET).await? {
+        seen.sets.retain(|(of, _), _| of != namespace);
+        for set in self.list(namespace, SET).await? {
             let set = PolicySet::read(&set.metadata, &set.data);
             seen.sets.insert((set.namespace.clone(), set.name.clone()), Arc::new(set));
         }
         let mut decided = BTreeMap::new();
         for source in seen.bindings.iter().filter_map(|binding| binding.source.clone()) {
-            let answer = self.ask(&namespace, &source).await?;
+            // One that cannot be read is a doubt of those who are bound to it, and of nobody else.
+            let answer = self.ask(namespace, &source).await.unwrap_or_else(|error| {
+                let error: &dyn std::error::Error = &error;
+                tracing::debug!(error, source = source.name(), "what was decided is not known");
+                Decided::Unknown
+            });
             decided.insert(source, answer);
         }
         seen.decided = decided;
         Ok(())
     }
 
-    async fn defined(&self, name: String) -> Result<(), Unsure> {
-        let definitions: Api<PartialObjectMeta<CustomResourceDefinition>> =
-            Api::all(self.hub_client.clone());
-        let found = definitions.get_opt(&name).await?;
-        match found.filter(|found| found.metadata.deletion_timestamp.is_none()) {
-            Some(_) => Ok(()),
-            None => Err(Unsure::Undefined(name)),
+    async fn read_clusters(
+        &self,
+        seen: &mut Observed,
+        names: &BTreeSet<String>,
+    ) -> Result<(), Unsure> {
+        let clusters = every(&self.hub_client, &None, kinds::CLUSTER);
+        let mut found = Vec::new();
+        if names.len() > ONE_BY_ONE {
+            found = clusters.list(&ListParams::default()).await?.items;
+            seen.clusters.clear();
+        } else {
+            for name in names {
+                found.extend(clusters.get_opt(name).await?);
+            }
+            seen.clusters.retain(|name, _| !names.contains(name));
         }
+        seen.clusters.extend(found.iter().map(|one| {
+            let cluster = Cluster::read(&one.metadata, &one.data);
+            (cluster.name.clone(), Arc::new(cluster))
+        }));
+        Ok(())
     }
 
     async fn list(&self, namespace: &str, kind: Kind) -> Result<Vec<DynamicObject>, Unsure> {
@@ -105,4 +138,12 @@ impl Propagation {
             }
         }
     }
+}
+
+/// The clusters whose copy would go.
+fn loses(seen: &Observed) -> BTreeSet<String> {
+    let plan = core::plan(seen);
+    let deletes =
+        plan.iter().flatten().filter(|action| matches!(action.write, Write::Delete { .. }));
+    deletes.map(|action| action.target.id.namespace.clone()).collect()
 }

@@ -4,21 +4,21 @@
 //! remembered only as digests: the same question is not asked again until something it depends on
 //! changed.
 
-mod keys;
+pub(super) mod keys;
 mod read;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cleat_api::policy::name::HUB_TEMPLATES_ERROR;
 use cleat_core::digest::digest;
 use cleat_core::id::{Id, Target};
 use cleat_core::placement::Cluster;
 use cleat_core::propagation::{
-    Observed, Resolved, Root, definitions, has_hub_templates, placed_clusters,
+    Observed, Replica, Resolved, Root, definitions, has_hub_templates, placed_clusters, unresolved,
 };
-use cleat_runtime::execute::Executor;
+use cleat_core::write::Side;
+use cleat_runtime::execute::{Executor, Read};
 use cleat_runtime::kinds::Kinds;
 use cleat_runtime::mirror::Mirror;
 use cleat_runtime::queue::Queue;
@@ -80,6 +80,8 @@ impl State {
 struct Case<'a> {
     root: &'a Root,
     cluster: &'a Cluster,
+    /// What the cluster has.
+    replica: Option<&'a Replica>,
     account: Option<&'a str>,
 }
 
@@ -126,13 +128,13 @@ impl Templates {
         let mut targets = BTreeSet::new();
         for cluster in placed_clusters(seen) {
             let Some(facts) = seen.clusters.get(&cluster).cloned() else { continue };
-            let case = Case { root: &root, cluster: &facts, account };
-            let replica = seen.replicas.get(&cluster);
+            let replica = seen.replicas.get(&cluster).cloned();
+            let case = Case { root: &root, cluster: &facts, replica: replica.as_deref(), account };
             let inputs = case.inputs();
             let at = (seen.key.clone(), cluster.clone());
             let known = self.state().found.get(&at).and_then(|found| {
                 let same = found.inputs == inputs && !found.lists;
-                let there = replica.is_some_and(|one| one.has_definitions(&found.digest));
+                let there = replica.as_ref().is_some_and(|one| one.has_definitions(&found.digest));
                 targets.extend(found.used.iter().filter(|_| same && there).cloned());
                 (same && there).then(|| Resolved::Known {
                     definitions: None,
@@ -144,8 +146,7 @@ impl Templates {
             let resolved = match known {
                 Some(known) => known,
                 None => {
-                    let iv = replica.and_then(|replica| replica.iv.clone());
-                    let (resolved, used) = self.one(&case, &mut answers, iv).await;
+                    let (resolved, used) = self.one(&case, &mut answers).await;
                     lists |= used.lists;
                     targets.extend(used.targets.iter().cloned());
                     if let Resolved::Known { digest, iv, problem, .. } = &resolved {
@@ -181,12 +182,7 @@ impl Templates {
         self.mirror.interest(&owner(root), targets);
     }
 
-    async fn one(
-        &self,
-        case: &Case<'_>,
-        answers: &mut Answers,
-        iv: Option<String>,
-    ) -> (Resolved, Used) {
+    async fn one(&self, case: &Case<'_>, answers: &mut Answers) -> (Resolved, Used) {
         let mut used = Used::default();
         if let Some(name) = case.account {
             match self.account_exists(&case.root.namespace, name, answers, &mut used).await {
@@ -197,12 +193,11 @@ impl Templates {
                          does not exist",
                         case.root.namespace
                     );
-                    let (mut objects, _) = definitions(&case.root.spec);
-                    objects
-                        .iter_mut()
-                        .filter(|object| has_hub_templates(object))
-                        .for_each(|object| mark(object, &problem));
-                    return (known(objects, None, Some(problem)), used);
+                    let (raw, _) = definitions(&case.root.spec);
+                    let templated =
+                        raw.iter().enumerate().filter(|(_, one)| has_hub_templates(one));
+                    let broken = templated.map(|(index, _)| (index, problem.clone())).collect();
+                    return (self.keep(case, raw, broken, None).await, used);
                 }
                 Err(why) => return (Resolved::Unknown(why), used),
             }
@@ -211,7 +206,7 @@ impl Templates {
         let text = Value::Array(objects.clone()).to_string();
         let encrypts = uses_encryption(&text, &Delimiters::hub());
         let mut options = case.options();
-        let mut vector = iv;
+        let mut vector = case.replica.and_then(|replica| replica.iv.clone());
         if encrypts {
             match self.keys(&case.cluster.name, vector.take()).await {
                 Ok((keys, iv)) => {
@@ -223,18 +218,51 @@ impl Templates {
             }
         }
         let context = case.context();
-        let mut problem: Option<String> = None;
-        for object in objects.iter_mut().filter(|object| has_hub_templates(object)) {
+        let mut broken = BTreeMap::new();
+        for (index, object) in objects.iter_mut().enumerate() {
+            if !has_hub_templates(object) {
+                continue;
+            }
             match self.template(object, &context, &options, answers, &mut used).await {
                 Ok(resolved) => *object = resolved,
                 Err(Trouble::Passing(why)) => return (Resolved::Unknown(why), used),
                 Err(Trouble::Lasting(why)) => {
-                    mark(object, &why);
-                    problem.get_or_insert(why);
+                    broken.insert(index, why);
                 }
             }
         }
-        (known(objects, vector, problem), used)
+        if broken.is_empty() {
+            return (known(objects, vector, None), used);
+        }
+        (self.keep(case, objects, broken, vector).await, used)
+    }
+
+    /// The objects, with those that could not be resolved as the cluster has them.
+    async fn keep(
+        &self,
+        case: &Case<'_>,
+        mut objects: Vec<Value>,
+        broken: BTreeMap<usize, String>,
+        vector: Option<String>,
+    ) -> Resolved {
+        let mut before = Vec::new();
+        if let Some(replica) = case.replica {
+            match self.executor.read(Side::Hub, &replica.target()).await {
+                Read::Present(found) => {
+                    before = found.get("spec").map(|spec| definitions(spec).0).unwrap_or_default();
+                }
+                Read::Absent | Read::NoSuchKind => {}
+                Read::Unknown { message } => return Resolved::Unknown(message),
+            }
+        }
+        let (raw, _) = definitions(&case.root.spec);
+        for (index, why) in &broken {
+            if let Some(object) = objects.get_mut(*index) {
+                *object = unresolved(&raw, *index, &before, why);
+            }
+        }
+        let problem = broken.into_values().next();
+        known(objects, vector, problem)
     }
 
     async fn template(
@@ -334,17 +362,6 @@ impl Case<'_> {
 fn known(objects: Vec<Value>, iv: Option<String>, problem: Option<String>) -> Resolved {
     let digest = digest(&Value::Array(objects.clone()));
     Resolved::Known { definitions: Some(objects), digest, iv, problem }
-}
-
-/// Says on the object itself what is wrong with it; its cluster tells users.
-fn mark(object: &mut Value, why: &str) {
-    let Some(object) = object.as_object_mut() else { return };
-    let metadata = object.entry("metadata").or_insert_with(|| json!({}));
-    let Some(metadata) = metadata.as_object_mut() else { return };
-    let annotations = metadata.entry("annotations").or_insert_with(|| json!({}));
-    if let Some(annotations) = annotations.as_object_mut() {
-        annotations.insert(HUB_TEMPLATES_ERROR.to_owned(), why.into());
-    }
 }
 
 fn owner(root: &Key) -> String {

@@ -2,7 +2,9 @@
 //! are no agents: the test writes decisions, answers for clusters, and says how they are.
 
 mod fleet;
+mod lookups;
 mod moving;
+mod rules;
 
 use anyhow::Result;
 use cleat_api::policy::{Policy, name};

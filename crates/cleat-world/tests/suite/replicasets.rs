@@ -4,6 +4,7 @@
 mod fleet;
 
 use anyhow::Result;
+use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::manifestwork::ManifestWork;
 use cleat_api::manifestworkreplicaset::{self as api, ManifestWorkReplicaSet};
 use cleat_api::placement::{Placement, PlacementDecision};
@@ -410,6 +411,40 @@ async fn a_cluster_without_a_namespace_holds_up_nobody() -> Result<()> {
         Ok((!nowhere(&set)).then_some(()))
     })
     .await?;
+    controllers.stop().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cluster_out_of_reach_that_left_the_placement_keeps_its_work() -> Result<()> {
+    let fleet = Fleet::new("away-sets", 2).await?;
+    let clusters: Api<ManagedCluster> = Api::all(fleet.place.client.clone());
+    let name = &*fleet.clusters[1];
+    create(&clusters, json!({ "metadata": { "name": name }, "spec": {} })).await?;
+    let available = async |status: &str| -> Result<()> {
+        let condition = json!({
+            "type": "ManagedClusterConditionAvailable", "status": status, "reason": "Told",
+            "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+        });
+        let patch = Patch::Merge(json!({ "status": { "conditions": [condition] } }));
+        clusters.patch_status(name, &PatchParams::default(), &patch).await?;
+        Ok(())
+    };
+    available("Unknown").await?;
+    let controllers = fleet.run();
+    fleet.placement("all").await?;
+    fleet.decide("all", 0, &[0, 1]).await?;
+    fleet.set("web", "all", json!({ "type": "All" })).await?;
+    let before = fleet.words("web", &[("0", "one"), ("1", "one")]).await?;
+    fleet.decide("all", 0, &[0]).await?;
+    let held = |set: &ManifestWorkReplicaSet| message(set, "PlacementVerified").contains(name);
+    let set = seen(&fleet.sets(), "web", held).await?;
+    assert_eq!(says(&set, "PlacementVerified"), "True AsExpected");
+    let after = fleet.words("web", &[("0", "one"), ("1", "one")]).await?;
+    assert_eq!(after["1"].uid(), before["1"].uid());
+    // It is back, and it is not wanted there: now it goes.
+    available("True").await?;
+    fleet.words("web", &[("0", "one")]).await?;
     controllers.stop().await;
     Ok(())
 }

@@ -52,6 +52,7 @@ impl Server {
                 let mut object = object.clone();
                 object["metadata"]["uid"] = format!("uid-{revision}").into();
                 object["metadata"]["resourceVersion"] = revision.into();
+                object["metadata"]["creationTimestamp"] = at(900).into();
                 assert!(self.decisions.insert(name.clone(), object).is_none());
             }
             Write::Merge(patch) => {

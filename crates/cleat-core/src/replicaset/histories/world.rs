@@ -35,6 +35,8 @@ pub(super) struct World {
     pub(super) gone: bool,
     pub(super) works: BTreeMap<(String, String), Value>,
     pub(super) placements: BTreeMap<String, Placement>,
+    /// Clusters that nobody reaches.
+    pub(super) away: BTreeSet<String>,
     /// What a watch has told of the works so far.
     pub(super) view: Vec<Arc<Child>>,
     /// A whole number of clusters at once, where the strategy has one.
@@ -80,6 +82,7 @@ impl World {
             gone: false,
             works: BTreeMap::new(),
             placements: BTreeMap::new(),
+            away: BTreeSet::new(),
             view: vec![],
             at_once,
             complaints: vec![],
@@ -105,6 +108,18 @@ impl World {
         self.view = self.works.values().filter(|work| is_ours(work)).map(child).collect();
     }
 
+    fn clusters(&self) -> BTreeMap<String, Arc<Cluster>> {
+        let cluster = |name: &str| {
+            let status = if self.away.contains(name) { "Unknown" } else { "True" };
+            let object = json!({ "metadata": { "name": name }, "status": { "conditions": [{
+                "type": "ManagedClusterConditionAvailable", "status": status,
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }] } });
+            (name.to_string(), Arc::new(Cluster::read(&metadata(&object), &object)))
+        };
+        super::CLUSTERS.iter().map(|name| cluster(name)).collect()
+    }
+
     pub(super) fn observe(&self, mut can_see: impl FnMut() -> bool) -> Observed {
         let set = Set::read(&metadata(&self.set), &self.set);
         let placements = self.placements.iter().map(|(name, placement)| {
@@ -115,7 +130,9 @@ impl World {
         let placements = placements.collect();
         let children = can_see().then(|| if set.deleting { live() } else { self.view.clone() });
         let now = Timestamp::from_second(self.now).unwrap();
-        Observed { now, set, placements, children, setbacks: Setbacks::new() }
+        let clusters = self.clusters();
+        let (undefined, setbacks) = (false, Setbacks::new());
+        Observed { now, set, placements, children, clusters, undefined, setbacks }
     }
 
     pub(super) fn perform(&mut self, look: &Observed, action: &Action) -> Result<(), Missed> {
@@ -243,6 +260,21 @@ impl World {
                 }
                 _ => self.complaints.push(format!("deleted {key:?} without knowing")),
             }
+        }
+        let child = look
+            .children
+            .iter()
+            .flatten()
+            .find(|one| (&one.cluster, &one.name) == (&key.0, &key.1));
+        let asked = child.is_some_and(|child| {
+            let mut names = look.set.placements.iter().map(|one| &one.name);
+            names.any(|name| {
+                *name == child.placement() || child::name(&look.set, name) == child.name
+            })
+        });
+        let away = look.clusters.get(&key.0).is_some_and(|cluster| cluster.is_away());
+        if asked && !wanted && away {
+            self.complaints.push(format!("deleted {key:?} for being out of reach"));
         }
         let holds = |child: &&Arc<Child>| {
             child.cluster == key.0 && child.name != key.1 && !child.deleting && child.is_applied()

@@ -1,7 +1,7 @@
 //! The keys with which values travel to a cluster encrypted. They live in a secret in the cluster's
 //! namespace, which the agent reads as well.
 
-use cleat_api::policy::name::ENCRYPTION_KEY_SECRET;
+use cleat_api::policy::name::{ENCRYPTION_KEY_SECRET, LAST_ROTATED};
 use cleat_core::id::{Id, Target};
 use cleat_core::write::{Action, Outcome, Side, Write};
 use cleat_runtime::execute::{Asking, Read};
@@ -83,13 +83,21 @@ pub(super) fn target(cluster: &str) -> Target {
 
 fn fresh() -> Result<Secret, String> {
     let key = ByteString(random::<KEY>()?.to_vec());
+    let now = jiff::Timestamp::now();
+    let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string();
     let metadata = ObjectMeta {
         name: Some(ENCRYPTION_KEY_SECRET.to_owned()),
         labels: Some([(BACKUP.0.to_owned(), BACKUP.1.to_owned())].into()),
+        annotations: Some([(LAST_ROTATED.to_owned(), now)].into()),
         ..ObjectMeta::default()
     };
     let data = Some([("key".to_owned(), key)].into());
     Ok(Secret { metadata, data, ..Secret::default() })
+}
+
+/// The base64 of a key that nobody has.
+pub(in crate::propagation) fn fresh_key() -> Result<String, String> {
+    Ok(encoded(&random::<KEY>()?))
 }
 
 fn random<const N: usize>() -> Result<[u8; N], String> {
