@@ -6,9 +6,11 @@
 pub mod accept;
 pub mod automation;
 pub mod clusters;
+pub mod completions;
 mod connection;
 mod deployment;
 pub mod dryrun;
+pub mod explain;
 pub mod init;
 pub mod join;
 pub mod leftovers;

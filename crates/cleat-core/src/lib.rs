@@ -14,6 +14,7 @@ pub mod automation;
 pub mod clusterset;
 pub mod condition;
 pub mod digest;
+pub mod explain;
 pub mod id;
 pub mod lease;
 pub mod leave;

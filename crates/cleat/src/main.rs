@@ -4,13 +4,14 @@ mod agent;
 mod ansible_runner;
 mod hub;
 mod interrupt;
+mod join;
 mod policy;
 mod up;
 mod webhook;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
 /// Much is parsed and little kept, by many threads. This allocator gives back what is not kept;
@@ -42,6 +43,8 @@ enum Verb {
     Unjoin(cleat_cli::unjoin::Args),
     /// Show what clusters kept when they left, and finish the job.
     Leftovers(cleat_cli::leftovers::Args),
+    /// Say why something is stuck, who has to act, and what they can do.
+    Explain(cleat_cli::explain::Args),
     /// Look after one managed cluster: carry the hub's works to it and let go of them as declared.
     Agent(agent::Args),
     /// Run the controllers of a hub, on any Kubernetes.
@@ -54,42 +57,42 @@ enum Verb {
     AnsibleRunner(ansible_runner::Args),
     /// Judge works for a hub: what it must not take is refused before it is stored.
     Webhook(webhook::Args),
+    /// Print what makes a shell complete this command.
+    Completions(cleat_cli::completions::Args),
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let mut command = cleat_cli::completions::called(Cli::command());
+    let matches = command.clone().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let filter = EnvFilter::try_from_env("CLEAT_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let done = match cli.verb {
         Verb::Up(args) => up::run(args),
         Verb::Init(args) => cleat_cli::init::run(&args),
-        Verb::Join(args) => join(args),
+        Verb::Join(args) => join::run(args),
         Verb::Accept(args) => cleat_cli::accept::run(&args),
         Verb::Clusters(args) => cleat_cli::clusters::run(&args),
         Verb::Unjoin(args) => cleat_cli::unjoin::run(&args),
         Verb::Leftovers(args) => cleat_cli::leftovers::run(&args),
         Verb::Agent(args) => agent::run(args),
         Verb::Hub(args) => hub::run(args),
-        Verb::Policy(args) => match policy::run(args) {
-            Ok(code) => return code,
-            Err(error) => Err(error),
-        },
+        Verb::Explain(args) => return ended(cleat_cli::explain::run(&args)),
+        Verb::Policy(args) => return ended(policy::run(args)),
         Verb::Automation(args) => cleat_cli::automation::run(&args),
         Verb::AnsibleRunner(args) => ansible_runner::run(args),
         Verb::Webhook(args) => webhook::run(args),
+        Verb::Completions(args) => cleat_cli::completions::run(&args, &mut command),
     };
+    ended(done.map(|()| ExitCode::SUCCESS))
+}
+
+fn ended(done: anyhow::Result<ExitCode>) -> ExitCode {
     match done {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("cleat: {error:#}");
             ExitCode::from(cleat_cli::exit_code(&error))
         }
-    }
-}
-
-fn join(args: cleat_cli::join::Args) -> anyhow::Result<()> {
-    match cleat_cli::join::run(args)? {
-        cleat_cli::join::Next::Nothing => Ok(()),
-        cleat_cli::join::Next::Agent { cluster, keep } => agent::run_joined(cluster, keep),
     }
 }

@@ -22,6 +22,7 @@ mod clusters_life;
 mod counting;
 mod definitions;
 mod events;
+mod explain;
 mod finalizers;
 mod garbage;
 mod lists;
