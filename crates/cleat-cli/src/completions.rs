@@ -67,12 +67,12 @@ fn words(command: &Command) -> Words {
 }
 
 fn collect(command: &Command, path: String, words: &mut Words) {
-    let below = command.get_subcommands().filter(|one| !one.is_hide_set());
-    let verbs: Vec<String> = below.clone().map(|one| one.get_name().to_owned()).collect();
+    let below: Vec<&Command> = command.get_subcommands().filter(|one| !one.is_hide_set()).collect();
+    let verbs: Vec<String> = below.iter().map(|one| one.get_name().to_owned()).collect();
     let visible = command.get_arguments().filter(|one| !one.is_hide_set());
     let flags: Vec<String> =
         visible.filter_map(|one| one.get_long()).map(|long| format!("--{long}")).collect();
-    for one in below.filter(|one| one.get_name() != "help") {
+    for one in below.into_iter().filter(|one| one.get_name() != "help") {
         let separator = if path.is_empty() { "" } else { " " };
         collect(one, format!("{path}{separator}{}", one.get_name()), words);
     }

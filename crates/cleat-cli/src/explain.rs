@@ -40,12 +40,7 @@ const UNKNOWN: u8 = 5;
 ///
 /// Works for anything that is being deleted or is not as it should be, on a hub or on a cluster:
 /// namespaces, pods, definitions, works and sets of works, policies, automations, clusters of the
-/// fleet, and any other object. It follows finalizers to whoever set them and to the workload that
-/// serves them, refusals to the webhook or CriticalService that refuses, and works to the cluster
-/// they are on. It only reads; deletes are rehearsed in dry runs.
-///
-/// Exit codes: 0 nothing stands in the way; 3 there is no such kind or object; 4 something stands in
-/// the way, and is named; 5 nothing was found, but not everything could be read; 1 it did not work.
+/// fleet, and any other object.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   cleat explain namespace/shop                        why it is still Terminating
@@ -54,7 +49,18 @@ const UNKNOWN: u8 = 5;
   cleat explain managedcluster/cluster1               why it does not join, or does not leave
   cleat explain deployment/server -n web --deleted    what would refuse its deletion
   cleat explain crd/widgets.shop.example -o json      for programs
-  cleat explain ns/shop --watch                       until it is gone")]
+  cleat explain ns/shop --watch                       until it is gone
+
+It follows finalizers to whoever set them and to the workload that serves them, refusals to the webhook
+or CriticalService that refuses, and works to the cluster they are on. It only reads; deletes are
+rehearsed in dry runs.
+
+Exit codes:
+  0  nothing stands in the way
+  1  it did not work
+  3  there is no such kind or object
+  4  something stands in the way, and is named
+  5  nothing was found in the way, but not everything could be read")]
 pub struct Args {
     /// What is asked about: KIND/NAME, or KIND and NAME. A kind may be written as `kubectl` takes it:
     /// deploy, deployments, deployment.apps

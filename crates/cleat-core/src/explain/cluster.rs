@@ -94,11 +94,9 @@ pub(super) fn standing(look: &Look<'_>, thing: &Thing<'_>, _trail: &Trail) -> Ve
             accept.clone(),
         ));
     }
-    if let Some(one) = conditions::find(thing, condition::ACCEPTED) {
-        if accepted && text(one, "/status") != "True" {
-            children.push(conditions::said(look, thing, one));
-        }
-    }
+    let refused = conditions::find(thing, condition::ACCEPTED)
+        .filter(|one| accepted && text(one, "/status") != "True");
+    children.extend(refused.map(|one| conditions::said(look, thing, one)));
     children.extend(requests(look, name));
     if accepted && conditions::status(thing, condition::JOINED) != "True" && children.is_empty() {
         children.push(
@@ -190,12 +188,12 @@ pub(super) fn leaving(look: &Look<'_>, thing: &Thing<'_>, trail: &Trail) -> Vec<
     }
     let name = &thing.id.name;
     let mut children = Vec::new();
-    if let Some(one) = conditions::find(thing, condition::UNJOIN_FAILED) {
-        if text(one, "/status") == "True" {
-            let says = conditions::sentence(look, one);
-            children.push(Node { weight: Weight::Blocks, ..Node::note(says) });
-        }
-    }
+    let failed = conditions::find(thing, condition::UNJOIN_FAILED)
+        .filter(|one| text(one, "/status") == "True");
+    children.extend(failed.map(|one| {
+        let says = conditions::sentence(look, one);
+        Node { weight: Weight::Blocks, ..Node::note(says) }
+    }));
     children.extend(silent(look, thing));
     let mut left: Vec<Node> = Vec::new();
     for (of, what) in [(WORKS, "works"), (POLICIES, "policies")] {
@@ -268,8 +266,8 @@ pub(super) fn identity(look: &Look<'_>, name: &str) -> Option<Node> {
     };
     let cluster = id(GROUP, "managedclusters", "", name);
     let Found::Present(object) = look.object(Place::Here, &cluster) else { return None };
-    let claims = list(object, "/status/clusterClaims").iter();
-    let claimed = claims.into_iter().find(|one| text(one, "/name") == ID_CLAIM);
+    let mut claims = list(object, "/status/clusterClaims").iter();
+    let claimed = claims.find(|one| text(one, "/name") == ID_CLAIM);
     let annotations = object.pointer("/metadata/annotations");
     let noted = annotations.and_then(|all| all.get(CLUSTER_ID)).and_then(Value::as_str);
     let known = claimed.map(|one| text(one, "/value")).or(noted)?;

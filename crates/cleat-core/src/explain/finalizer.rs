@@ -49,7 +49,23 @@ const KNOWN: &[(&str, &str, &[&str])] = &[
     ("finalizers.fluxcd.io", "Flux", &["kustomize-controller", "helm-controller"]),
     ("operator.tigera.io/", "the Tigera operator", &["tigera-operator"]),
     ("longhorn.io", "Longhorn", &["longhorn-manager"]),
-    ("foregroundDeletion", "the garbage collector", &[]),
+    (
+        "policy.open-cluster-management.io/",
+        "the policy agent of the cluster, or the hub's policies",
+        &["config-policy-controller", "governance-policy-propagator", "cleat-agent", "cleat-hub"],
+    ),
+    ("work.open-cluster-management.io/", "the hub's works", &["work-manager", "cleat-hub"]),
+    (
+        "cluster.open-cluster-management.io/",
+        "the hub, or the agent of the cluster",
+        &[
+            "cluster-manager-registration-controller",
+            "klusterlet-agent",
+            "cleat-hub",
+            "cleat-agent",
+        ],
+    ),
+    ("cleat.dev/", "cleat's hub or agent", &["cleat-hub", "cleat-agent", "cleat"]),
 ];
 
 /// What people and their tools write as; no controller is to be looked for.
@@ -178,8 +194,7 @@ fn provider(look: &Look<'_>, thing: &Thing<'_>, finalizer: &str) -> Option<(Stri
     let of = ("protection.open-cluster-management.io", "criticalservices");
     let services = look.list(thing.place, of, ("", ""));
     services.items.iter().find_map(|service| {
-        let criteria = list(service, "/spec/criteria").iter();
-        let names = criteria.into_iter().any(|criterion| {
+        let names = list(service, "/spec/criteria").iter().any(|criterion| {
             text(criterion, "/finalizer/finalizerName") == finalizer
                 && text(criterion, "/finalizer/resource") == thing.id.resource
                 && text(criterion, "/finalizer/group") == thing.id.group

@@ -2,6 +2,7 @@
 
 use alloc::borrow::ToOwned;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -27,8 +28,7 @@ pub(super) fn foreground(look: &Look<'_>, thing: &Thing<'_>, trail: &Trail) -> N
         _ => return node,
     };
     let blocks = |object: &Value| {
-        let owners = list(object, "/metadata/ownerReferences").iter();
-        owners.into_iter().any(|owner| {
+        list(object, "/metadata/ownerReferences").iter().any(|owner| {
             let holds = owner.get("blockOwnerDeletion").and_then(Value::as_bool) == Some(true);
             text(owner, "/uid") == thing.uid() && holds
         })
@@ -65,7 +65,7 @@ pub(super) fn going(look: &Look<'_>, thing: &Thing<'_>) -> Vec<Node> {
         let question =
             Question::Kind { place: thing.place, group: group.to_owned(), kind: kind.to_owned() };
         let Some(Answer::Kind(found)) = look.ask(question) else { continue };
-        let namespace = if found.namespaced { thing.id.namespace.clone() } else { "".into() };
+        let namespace = if found.namespaced { thing.id.namespace.clone() } else { String::new() };
         let [group, name] = [group, name].map(ToOwned::to_owned);
         let id = Id { group, resource: found.resource.clone(), namespace, name };
         match look.object(thing.place, &id) {
