@@ -339,7 +339,7 @@ async fn a_work_leads_to_the_object_on_the_cluster() -> Result<()> {
     let told = explain(&fleet.cluster, "appliedmanifestwork", "", &ledger).await?;
     assert!(shown(&told).contains("cleat.example/archive"), "{}", shown(&told));
     release(&fleet.cluster, &name, "orders").await?;
-    fleet.end("shop").await
+    fleet.absent(&fleet.works(), "shop").await
 }
 
 #[tokio::test]
