@@ -208,9 +208,9 @@ async fn told(
         let asks = match explain(subject, &seen, now) {
             Progress::Told(told) => {
                 let Progress::Told(before) = explain(subject, &seen, then) else {
-                    return Ok((told.clone(), told));
+                    return Ok(((*told).clone(), *told));
                 };
-                return Ok((told, before));
+                return Ok((*told, *before));
             }
             Progress::Asks(asks) => asks,
         };

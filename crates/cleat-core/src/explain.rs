@@ -22,6 +22,7 @@ mod webhook;
 mod work;
 mod workload;
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -81,7 +82,7 @@ pub struct Explanation {
 pub enum Progress {
     /// This has to be known first.
     Asks(BTreeSet<Question>),
-    Told(Explanation),
+    Told(Box<Explanation>),
 }
 
 /// Explains the subject from what was seen, or asks.
@@ -101,7 +102,7 @@ pub fn explain(subject: &Subject, seen: &Seen, now: Timestamp) -> Progress {
     let verdict = if absent { Verdict::Absent } else { verdict(&tree) };
     let mut actions = Vec::new();
     collect(&tree, &mut actions);
-    Progress::Told(Explanation { verdict, tree, actions })
+    Progress::Told(Box::new(Explanation { verdict, tree, actions }))
 }
 
 fn verdict(tree: &Node) -> Verdict {

@@ -145,7 +145,7 @@ fn setters<'a>(object: &'a Value, finalizer: &str) -> Vec<Setter<'a>> {
             time: text(entry, "/time").parse().ok(),
         })
         .collect();
-    setters.sort_by(|one, other| other.time.cmp(&one.time));
+    setters.sort_by_key(|setter| core::cmp::Reverse(setter.time));
     setters
 }
 

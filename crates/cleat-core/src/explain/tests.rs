@@ -27,7 +27,7 @@ fn told(case: &Case, answer: impl Fn(&Question) -> Answer) -> (Explanation, Vec<
     let mut asked = Vec::new();
     for _ in 0..40 {
         match explain(&case.subject, &seen, now()) {
-            Progress::Told(told) => return (told, asked),
+            Progress::Told(told) => return (*told, asked),
             Progress::Asks(questions) => {
                 for question in questions {
                     let answer = answer(&question);
