@@ -15,13 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cleat_api::appliedmanifestwork::AppliedManifestWork;
-use cleat_api::managedcluster::{ManagedCluster, condition};
+use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::manifestwork::ManifestWork;
-use cleat_core::condition::holds;
 use cleat_core::leave::agent::{self, Held, Standing};
 use cleat_core::registration::hub;
 use cleat_core::work::WORK_FINALIZER;
-use cleat_core::write::{Outcome, Side};
+use cleat_core::write::Side;
 use cleat_runtime::execute::{self, Executor, Read};
 use cleat_runtime::kinds::Kinds;
 use cleat_runtime::tasks::{Stop, Tasks};
@@ -128,23 +127,17 @@ impl Context {
             Ok(what) => Held { what, unknown: None },
             Err(why) => Held { what: None, unknown: Some(why) },
         };
-        let said = |cluster: &ManagedCluster| {
-            let status = cluster.status.clone().unwrap_or_default();
-            holds(&status.conditions, condition::RELEASED)
-        };
-        let released = match agent::report(&cluster, &held, Timestamp::now()) {
-            None => said(&cluster),
-            Some(action) => {
-                let done = self.executor.execute(vec![vec![action]]).await;
-                match done.into_iter().flatten().next() {
-                    Some(Outcome::Done(object)) => {
-                        serde_json::from_value(object).is_ok_and(|cluster| said(&cluster))
-                    }
-                    _ => false,
-                }
-            }
-        };
-        self.mark(released).await;
+        // Written down before the hub is told: once it was, it may forget this cluster at any moment,
+        // and an agent that starts again then must know the end from a hub that forgot.
+        // What cannot be seen changes nothing that is written.
+        let known = held.unknown.is_none();
+        if known && !self.mark(held.what.is_none()).await {
+            return;
+        }
+        if let Some(report) = agent::report(&cluster, &held, Timestamp::now()) {
+            // Whatever came of it, the next look begins with what the hub has.
+            self.executor.execute(vec![vec![report]]).await;
+        }
     }
 
     /// Everything that is still held, in words.
@@ -174,19 +167,20 @@ impl Context {
         Ok((!what.is_empty()).then(|| what.join(", ")))
     }
 
-    /// Writes down that the hub was told, so that a restart knows the end from a hub that forgot.
-    async fn mark(&self, released: bool) {
+    /// Writes down that nothing is held any more, or that something is; says whether that worked.
+    async fn mark(&self, released: bool) -> bool {
         let was = self.leave.presence.is_released();
         if was == released {
-            return;
+            return true;
         }
         if let Some(keep) = &self.leave.keep
             && let Err(error) = keep.set_left(&self.executor, released).await
         {
             tracing::warn!(cluster = self.leave.name, %error, "the leave cannot be written down");
-            return;
+            return false;
         }
         self.leave.presence.set_released(released);
+        true
     }
 
     async fn has_left(&self) -> bool {

@@ -87,6 +87,8 @@ pub mod reason {
     pub const UNJOIN_CLUSTER: &str = "UnjoinCluster";
     pub const RESOURCES_REMAIN: &str = "ResourcesRemain";
     pub const CLUSTER_UNREACHABLE: &str = "ClusterUnreachable";
+    /// The agent lives, and does not say what the hub waits for.
+    pub const AGENT_DOES_NOT_ANSWER: &str = "AgentDoesNotAnswer";
     pub const UNJOIN_GOES_ON: &str = "UnjoinGoesOn";
 }
 

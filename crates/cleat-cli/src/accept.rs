@@ -1,12 +1,13 @@
 //! `cleat accept`: lets clusters that asked join, and certifies their keys.
 
 use anyhow::{Context as _, Result, bail};
-use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, ManagedCluster};
+use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, FINALIZER, ManagedCluster};
 use cleat_core::registration::approval::{self, Judgement};
-use cleat_core::registration::{hub, join};
+use cleat_core::registration::{hub, join, place};
 use cleat_core::write::{Action, Side, Write};
 use cleat_hub::registration::{fingerprint, read};
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
@@ -65,6 +66,15 @@ async fn accept(hub_client: &Client, name: &str, chosen: Option<&str>) -> Result
         id.and_then(|_| join::refused_by_hub(&cluster, &namesakes, hub_id.as_deref()))
     {
         return Err(Refused(refusal).into());
+    }
+    let namespaces: Api<Namespace> = Api::all(hub_client.clone());
+    let namespace = namespaces.get_opt(name).await.context("look for its namespace")?;
+    let namespace = namespace.filter(|one| one.metadata.deletion_timestamp.is_none());
+    let namespace = namespace.map(serde_json::to_value).transpose()?;
+    // One that the hub made for it is the cluster's even if somebody took its label off.
+    let taken_in = cluster.metadata.finalizers.iter().flatten().any(|one| one == FINALIZER);
+    if namespace.is_some_and(|one| !taken_in && !place::is_labelled(&one, name)) {
+        return Err(Refused(place::taken(name)).into());
     }
 
     let request = choose(hub_client, name, chosen).await?;

@@ -13,11 +13,12 @@ use cleat_api::manifestwork::ManifestWork;
 use cleat_api::policy::Policy;
 use cleat_core::condition::{find, holds};
 use cleat_core::leave::carried::Carried;
-use cleat_core::registration::hub;
+use cleat_core::registration::{hub, place};
 use cleat_core::write::{Action, Outcome, Propagation, Side, Write};
 use cleat_runtime::execute::Executor;
-use kube::Client;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt as _};
 use serde_json::json;
 
 use self::progress::Progress;
@@ -203,6 +204,11 @@ async fn summary(hub_client: &Client, cluster: &ManagedCluster, name: &str) -> R
             reason.as_str()
         ),
         _ => println!("{name} has left; nothing of the fleet stays there"),
+    }
+    let namespaces: Api<Namespace> = Api::all(hub_client.clone());
+    let namespace = namespaces.get_opt(name).await.context("look for its namespace")?;
+    if let Some(why) = namespace.as_ref().and_then(|one| one.annotations().get(place::KEPT)) {
+        println!("the namespace {name} stays on the hub: {why}");
     }
     Ok(())
 }

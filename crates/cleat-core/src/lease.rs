@@ -1,7 +1,8 @@
 //! Whether a cluster lives: leases, clocks, and the taints that follow.
 //!
-//! A lease is judged by when the hub saw it change, where it did: the clock of a cluster may be
-//! wrong, and a cluster with a wrong clock is not a dead one.
+//! A lease is judged by when the hub saw it, never by what the cluster's clock says: that may be
+//! wrong, and a cluster with a wrong clock is neither dead nor alive for it. What a hub finds when it
+//! begins to look counts as seen then, so a restart lets nobody die sooner.
 
 use alloc::borrow::ToOwned as _;
 use alloc::string::String;
@@ -21,11 +22,21 @@ const GRACE: i32 = 5;
 pub struct Heartbeat {
     /// When the agent says it renewed.
     pub renewed: Option<Timestamp>,
-    /// When the hub first saw that renewal; nothing if it was there already when the hub began to
-    /// look.
+    /// When the hub first saw that renewal.
     pub seen: Option<Timestamp>,
-    /// It was seen as it arrived, not found later.
-    pub watched: bool,
+    pub sight: Sight,
+}
+
+/// How the hub came to see a renewal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sight {
+    /// It was there when the hub began to look: nobody knows since when.
+    #[default]
+    Found,
+    /// It is another one than the hub saw before, and came while nobody looked.
+    Missed,
+    /// It was seen as it arrived.
+    Watched,
 }
 
 impl Heartbeat {
@@ -39,8 +50,14 @@ impl Heartbeat {
     ) -> Self {
         match before {
             Some(before) if before.renewed == renewed => before,
-            None if !watched => Self { renewed, seen: None, watched },
-            Some(_) | None => Self { renewed, seen: renewed.map(|_| now), watched },
+            before => {
+                let sight = match before {
+                    _ if watched => Sight::Watched,
+                    Some(_) => Sight::Missed,
+                    None => Sight::Found,
+                };
+                Self { renewed, seen: renewed.map(|_| now), sight }
+            }
         }
     }
 }
@@ -64,9 +81,8 @@ pub fn duration(seconds: i32) -> SignedDuration {
 }
 
 pub fn pulse(heartbeat: Heartbeat, duration: SignedDuration, now: Timestamp) -> Pulse {
-    let Heartbeat { renewed, seen, watched: _ } = heartbeat;
-    // A renewal from the future would keep a dead cluster alive until then.
-    let Some(last) = seen.or(renewed).map(|last| last.min(now)) else { return Pulse::None };
+    let Heartbeat { renewed, seen, sight: _ } = heartbeat;
+    let Some(last) = seen.or(renewed) else { return Pulse::None };
     let until = last.checked_add(duration * GRACE).unwrap_or(Timestamp::MAX);
     if now < until { Pulse::Beating { until } } else { Pulse::Stopped }
 }
@@ -74,7 +90,7 @@ pub fn pulse(heartbeat: Heartbeat, duration: SignedDuration, now: Timestamp) -> 
 /// Whether the clocks of the cluster and the hub agree to within the lease's duration. Only a
 /// renewal that was seen to arrive tells.
 pub fn clocks_agree(heartbeat: Heartbeat, duration: SignedDuration) -> Option<bool> {
-    if !heartbeat.watched {
+    if heartbeat.sight != Sight::Watched {
         return None;
     }
     let apart = heartbeat.seen?.duration_since(heartbeat.renewed?).abs();

@@ -9,7 +9,9 @@
 pub mod agent;
 pub mod carried;
 pub mod clean;
+mod finish;
 pub mod hub;
+mod obstacle;
 mod order;
 pub mod parts;
 pub mod record;

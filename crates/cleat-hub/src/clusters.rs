@@ -16,10 +16,12 @@ use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::managedclusterset::{DEFAULT, GLOBAL, ManagedClusterSet};
 use cleat_api::managedclustersetbinding::ManagedClusterSetBinding;
 use cleat_core::clusterset;
-use cleat_core::registration::{access, hub};
+use cleat_core::registration::access::{self, Part};
+use cleat_core::registration::hub::{self, Seen};
 use cleat_core::write::{Action, Outcome, Side, Write};
 use cleat_runtime::clock::Clock;
-use cleat_runtime::execute::{self, Executor};
+use cleat_runtime::execute::{self, Executor, Read};
+use cleat_runtime::kinds::Kinds;
 use cleat_runtime::queue::{self, Queue, Wake};
 use cleat_runtime::tasks::Tasks;
 use jiff::SignedDuration;
@@ -76,6 +78,7 @@ pub(crate) enum Key {
 struct Context {
     hub_client: Client,
     executor: Executor,
+    kinds: Kinds,
     clock: Clock,
     hub_id: Option<String>,
     fleet: Fleet,
@@ -161,7 +164,8 @@ fn watch(config: Config, hub_id: Option<String>, queue: &Queue<Key>, tasks: &Tas
     tasks.spawn("watch requests", asked.clone().follow(api, all, tasks.stop(), heard));
     let requests = Requests::new(hub_client.clone(), asked);
 
-    Context { hub_client, executor, clock, hub_id, fleet, parts, sets, bindings, requests }
+    let kinds = Kinds::new(hub_client.clone());
+    Context { hub_client, executor, kinds, clock, hub_id, fleet, parts, sets, bindings, requests }
 }
 
 impl Context {
@@ -210,7 +214,7 @@ impl Context {
         if cluster.metadata.deletion_timestamp.is_some() {
             return self.leave(&cluster).await;
         }
-        let seen = self.observe(&cluster);
+        let seen = self.observe(&cluster).await;
         let plan = hub::plan(&seen);
         let done = if plan.is_empty() { Vec::new() } else { self.executor.execute(plan).await };
         log(name, &done);
@@ -230,15 +234,29 @@ impl Context {
         verdict.wake.map_or(Wake::OnChange, |wake| Wake::After(duration(wake)))
     }
 
-    fn observe(&self, cluster: &ManagedCluster) -> hub::Observed {
+    async fn observe(&self, cluster: &ManagedCluster) -> hub::Observed {
         let name = cluster.name_any();
+        let mut parts = self.parts.of(&name);
+        // The watch tells only of namespaces that are clusters'; another may have the name.
+        if cluster.spec.hub_accepts_client && parts.get(&Part::Namespace) == Some(&Seen::Absent) {
+            parts.insert(Part::Namespace, self.read_part(&name, Part::Namespace).await);
+        }
         hub::Observed {
-            parts: self.parts.of(&name),
+            parts,
             namesakes: self.fleet.namesakes(cluster),
             hub_id: self.hub_id.clone(),
             heartbeat: self.fleet.heartbeat(&name),
             now: self.clock.now(),
             cluster: cluster.clone(),
+        }
+    }
+
+    /// A part, as the server has it now.
+    async fn read_part(&self, cluster: &str, part: Part) -> Seen {
+        match self.executor.read(Side::Hub, &part.target(cluster)).await {
+            Read::Present(object) => Seen::Present(object),
+            Read::Absent => Seen::Absent,
+            Read::NoSuchKind | Read::Unknown { .. } => Seen::Unknown,
         }
     }
 

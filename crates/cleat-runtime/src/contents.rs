@@ -80,6 +80,7 @@ fn read(kind: &Mapped, metadata: ObjectMeta) -> Found {
         terminating: metadata.deletion_timestamp.is_some(),
         owners: metadata.owner_references.unwrap_or_default().into_iter().map(owner).collect(),
         account,
+        labels: metadata.labels.unwrap_or_default(),
     }
 }
 

@@ -200,7 +200,9 @@ impl Context {
     async fn targets(&self, seen: &Observed) -> BTreeMap<Id, String> {
         let mut targets = BTreeMap::new();
         if let Ledger::Present(book) = &seen.ledger
-            && (book.agent_id == self.agent.id || seen.hub.work().is_some())
+            && (book.agent_id == self.agent.id
+                || seen.hub.work().is_some()
+                || seen.leaving.is_some())
         {
             for id in book.ids() {
                 let recorded = book.applied.get(id).map(|applied| applied.version.clone());

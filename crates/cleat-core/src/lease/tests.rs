@@ -7,7 +7,7 @@ fn at(second: i64) -> Timestamp {
 }
 
 fn beat(renewed: Option<i64>, seen: Option<i64>) -> Heartbeat {
-    Heartbeat { renewed: renewed.map(at), seen: seen.map(at), watched: true }
+    Heartbeat { renewed: renewed.map(at), seen: seen.map(at), sight: Sight::Watched }
 }
 
 #[test]
@@ -21,7 +21,6 @@ fn a_lease_counts_for_five_durations() {
         (beat(Some(1000), Some(4600)), 4700, Pulse::Beating { until: at(4900) }),
         (beat(Some(8200), Some(4600)), 4899, Pulse::Beating { until: at(4900) }),
         (beat(Some(8200), Some(4600)), 4900, Pulse::Stopped),
-        (beat(Some(8200), None), 4600, Pulse::Beating { until: at(4900) }),
     ];
     for (heartbeat, now, expected) in cases {
         assert_eq!(pulse(heartbeat, minute, at(now)), expected, "{heartbeat:?} at {now}");
@@ -48,15 +47,32 @@ fn clocks_are_compared_only_when_a_renewal_arrives() {
 #[test]
 fn a_renewal_found_later_counts_as_life_but_says_nothing_of_clocks() {
     let first = Heartbeat::next(None, Some(at(10)), false, at(100));
-    assert_eq!(first, Heartbeat { renewed: Some(at(10)), seen: None, watched: false });
+    let sight = Sight::Found;
+    assert_eq!(first, Heartbeat { renewed: Some(at(10)), seen: Some(at(100)), sight });
     assert_eq!(Heartbeat::next(Some(first), Some(at(10)), true, at(200)), first);
     let found = Heartbeat::next(Some(first), Some(at(20)), false, at(300));
-    assert_eq!(found, Heartbeat { renewed: Some(at(20)), seen: Some(at(300)), watched: false });
+    let sight = Sight::Missed;
+    assert_eq!(found, Heartbeat { renewed: Some(at(20)), seen: Some(at(300)), sight });
     assert_eq!(clocks_agree(found, duration(60)), None);
     let arrived = Heartbeat::next(Some(found), Some(at(390)), true, at(400));
     assert_eq!(clocks_agree(arrived, duration(60)), Some(true));
     let made = Heartbeat::next(None, None, true, at(5));
     assert_eq!(pulse(made, duration(60), at(6)), Pulse::None);
+}
+
+#[test]
+fn a_restarted_hub_judges_nobody_by_the_clusters_clock() {
+    let (minute, start) = (duration(60), 10_000);
+    // The cluster's clock is right, an hour behind, an hour ahead.
+    for renewed in [start - 30, start - 3600, start + 3600] {
+        let found = Heartbeat::next(None, Some(at(renewed)), false, at(start));
+        let until = at(start + 300);
+        for now in [start, start + 299] {
+            assert_eq!(pulse(found, minute, at(now)), Pulse::Beating { until }, "{renewed}");
+        }
+        // Whoever is really dead is so one grace later, whatever its clock said.
+        assert_eq!(pulse(found, minute, until), Pulse::Stopped, "{renewed}");
+    }
 }
 
 #[test]

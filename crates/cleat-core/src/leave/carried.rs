@@ -64,7 +64,8 @@ pub struct Carried {
     pub objects: Vec<LeftObject>,
     /// What stays of it, once the agent has told.
     pub left: Vec<LeftObject>,
-    pub remaining: Vec<ResourceCount>,
+    /// How much of it has yet to go, once the agent has counted.
+    pub remaining: Option<Vec<ResourceCount>>,
     pub blocked: Vec<BlockedObject>,
 }
 
@@ -94,7 +95,7 @@ impl Carried {
             object.source.clone_from(&self.name);
         }
         self.left = left;
-        self.remaining = remaining;
+        self.remaining = Some(remaining);
         self.blocked = blocked;
     }
 
@@ -110,7 +111,7 @@ impl Carried {
             deleting: metadata.deletion_timestamp.is_some(),
             objects: Vec::new(),
             left: Vec::new(),
-            remaining: Vec::new(),
+            remaining: None,
             blocked: Vec::new(),
         }
     }

@@ -13,27 +13,34 @@ use alloc::vec::Vec;
 use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Reason};
 use cleat_api::managedcluster::{
     CLUSTER_DESTROYED, FINALIZER, ManagedCluster, ManagedClusterStatus, RemoveStrategy,
-    condition as kind,
+    condition as kind, reason,
 };
 use cleat_api::manifestwork::LEAVE_FINALIZER;
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::carried::{Carried, Kind};
+use super::finish::{self, finish};
 use super::{order, record};
 use crate::condition;
-use crate::lease::{self, Heartbeat, Pulse};
-use crate::registration::access::{Part, WORK_FINALIZER};
-use crate::registration::hub::{Seen, target};
+use crate::lease::{self, Heartbeat, Pulse, Sight};
+use crate::registration::access::{Part, Standing};
+use crate::registration::hub::{MANAGER, Seen, is_missing};
+use crate::registration::place;
+use crate::work::contents::Contents;
 use crate::write::{Action, Plan, Propagation, Side, Write};
 
 /// Everything the decision depends on.
 #[derive(Clone, Debug)]
 pub struct Observed {
     pub cluster: ManagedCluster,
-    /// What it has on the hub. A part that is missing here was not looked at.
+    /// What it has on the hub. A part that is missing here was not looked at. At the end
+    /// ([`is_finishing`]) read from the server, not from a watch.
     pub parts: BTreeMap<Part, Seen>,
-    /// What was carried to it, or why that is not known. Read from the server, not from a watch.
+    /// What its namespace holds, if somebody looked ([`wants_look`]).
+    pub contents: Option<Contents>,
+    /// What was carried to it, or why that is not known. Read from the server, not from a watch, and
+    /// after `parts`: where the namespace is going, nothing comes after what is listed here.
     pub carried: Result<Vec<Carried>, alloc::string::String>,
     /// The records of this leave, or why they are not known.
     pub records: Result<Vec<LeftoverRecord>, alloc::string::String>,
@@ -79,7 +86,18 @@ impl Observed {
 
     pub(crate) fn pulse(&self) -> Pulse {
         let duration = lease::duration(self.cluster.spec.lease_duration_seconds);
+        // Who was silent already when the hub began to look is no less so for it.
+        if self.was_silent() && self.heartbeat.sight == Sight::Found {
+            return Pulse::Stopped;
+        }
         let mut heartbeat = self.heartbeat;
+        // Who was denied could not renew anything, and may again since it leaves.
+        if !self.cluster.spec.hub_accepts_client
+            && let Some(announced) = self.since(kind::UNJOINING)
+        {
+            let last = heartbeat.seen.or(heartbeat.renewed).unwrap_or(announced);
+            heartbeat.seen = Some(last.max(announced));
+        }
         // The lease goes with the namespace, and a silent agent may never have renewed one.
         if heartbeat.renewed.is_none() {
             let conditions = self.status().conditions;
@@ -90,9 +108,37 @@ impl Observed {
         lease::pulse(heartbeat, duration, self.now)
     }
 
-    /// Whether an agent was ever there.
+    /// Since when a condition is what it is.
+    pub(crate) fn since(&self, kind: &str) -> Option<Timestamp> {
+        let conditions = self.status().conditions;
+        condition::find(&conditions, kind).map(|one| one.last_transition_time.0)
+    }
+
+    fn was_silent(&self) -> bool {
+        let conditions = self.status().conditions;
+        let said = condition::find(&conditions, kind::AVAILABLE);
+        said.is_some_and(|one| one.reason == reason::LEASE_UPDATE_STOPPED)
+    }
+
+    /// Since when nothing was heard of the cluster, as far as anybody knows.
+    pub(crate) fn silent_since(&self) -> Option<Timestamp> {
+        let Heartbeat { renewed, seen, sight } = self.heartbeat;
+        let said = self.since(kind::AVAILABLE);
+        match sight {
+            Sight::Found if self.was_silent() => said,
+            Sight::Found | Sight::Missed | Sight::Watched => seen.or(renewed).or(said),
+        }
+    }
+
+    /// Whether an agent was ever there: it said so, it renewed its lease, or it took up something
+    /// that was carried to it. Who cannot look does not know that there was none.
     fn was_joined(&self) -> bool {
-        condition::find(&self.status().conditions, kind::JOINED).is_some()
+        let took_up = match &self.carried {
+            Ok(carried) => carried.iter().any(Carried::is_with_agent),
+            Err(_) => true,
+        };
+        let said = condition::find(&self.status().conditions, kind::JOINED).is_some();
+        said || self.heartbeat.renewed.is_some() || took_up
     }
 
     /// Whether the agent knows that its cluster leaves, and by which strategy.
@@ -130,6 +176,23 @@ pub fn way(seen: &Observed) -> Way {
     if seen.is_told() { Way::WithAgent } else { Way::Telling }
 }
 
+/// Whether nothing but the cluster's place on the hub is left. On what is seen from here on depends
+/// what is forgotten.
+pub fn is_finishing(seen: &Observed) -> bool {
+    let empty = seen.carried.as_ref().is_ok_and(Vec::is_empty) && seen.records.is_ok();
+    let agreed = match way(seen) {
+        Way::Telling => false,
+        Way::WithAgent => seen.is_released(),
+        Way::WithoutAgent(_) => true,
+    };
+    seen.has_finalizer() && seen.is_announced() && empty && agreed
+}
+
+/// Whether the namespace goes next, so that somebody has to look what is in it.
+pub fn wants_look(seen: &Observed) -> bool {
+    is_finishing(seen) && finish::wants_look(seen)
+}
+
 /// What should happen next. An empty plan: nothing.
 pub fn plan(seen: &Observed) -> Plan {
     // The agent acts on what is said to be leaving; so that comes first.
@@ -138,13 +201,45 @@ pub fn plan(seen: &Observed) -> Plan {
     }
     let (Ok(carried), Ok(records)) = (&seen.carried, &seen.records) else { return Plan::new() };
     let plan = match way(seen) {
-        Way::Telling => return Plan::new(),
-        Way::WithAgent if carried.is_empty() && seen.is_released() => finish(seen),
-        Way::WithAgent => vec![with_agent(seen, carried, records)],
-        Way::WithoutAgent(_) if carried.is_empty() => finish(seen),
+        _ if is_finishing(seen) => finish(seen),
+        Way::Telling => vec![access(seen)],
+        Way::WithAgent => {
+            let mut actions = access(seen);
+            actions.extend(with_agent(seen, carried, records));
+            vec![actions]
+        }
         Way::WithoutAgent(reason) => vec![without_agent(seen, carried, records, reason)],
     };
     plan.into_iter().filter(|step| !step.is_empty()).collect()
+}
+
+/// What the agent needs to do its part. A cluster that was denied, or whose rights somebody took,
+/// could not leave otherwise.
+fn access(seen: &Observed) -> Vec<Action> {
+    let standing = match seen.cluster.spec.hub_accepts_client {
+        true => Standing::Accepted,
+        false => Standing::Leaving,
+    };
+    let going = |live: &Value| live.pointer("/metadata/deletionTimestamp").is_some();
+    let is_open = match seen.part(Part::Namespace) {
+        Seen::Present(live) => place::is_own(live, &seen.parts, seen.name()) && !going(live),
+        Seen::Absent | Seen::Unknown => false,
+    };
+    let possible = |part: &Part| match (*part, seen.part(*part)) {
+        (Part::Namespace, _) => false,
+        (_, Seen::Present(live)) if going(live) => false,
+        (Part::Role | Part::RoleBinding, _) => true,
+        (Part::Registration | Part::Work | Part::Lease, _) => is_open,
+    };
+    let missing = |part: &Part| is_missing(*part, seen.part(*part), seen.name(), standing);
+    let parts = Part::ALL.into_iter().filter(possible).filter(missing);
+    parts
+        .map(|part| {
+            let object = part.wanted(seen.name(), standing);
+            let write = Write::Apply { object, manager: MANAGER.to_string(), force: true };
+            Action { side: Side::Hub, target: part.target(seen.name()), write }
+        })
+        .collect()
 }
 
 /// Everything here is independent of everything else, so one that fails stops nothing.
@@ -233,57 +328,6 @@ fn believed(one: &Carried, reason: Reason) -> impl Iterator<Item = LeftObject> {
     one.left.iter().cloned().chain(unsure)
 }
 
-/// The namespace with what is in it, then what lets the agent in, then the cluster itself.
-fn finish(seen: &Observed) -> Plan {
-    const INNER: [Part; 3] = [Part::Work, Part::Registration, Part::Lease];
-    const OUTER: [Part; 2] = [Part::RoleBinding, Part::Role];
-    let namespace = match seen.part(Part::Namespace) {
-        Seen::Unknown => return Plan::new(),
-        Seen::Present(live) if !is_immortal(seen.name()) => Some(live),
-        Seen::Present(_) | Seen::Absent => None,
-    };
-    if let Some(live) = namespace {
-        let mut plan = Plan::new();
-        if live.pointer("/metadata/deletionTimestamp").is_none() {
-            plan.push(vec![delete_part(seen, Part::Namespace, live)]);
-        }
-        // Our finalizer on one of them would hold the namespace.
-        plan.push(INNER.into_iter().filter_map(|part| release_part(seen, part)).collect());
-        return plan;
-    }
-    let remaining: Vec<Part> =
-        INNER.into_iter().chain(OUTER).filter(|part| *seen.part(*part) != Seen::Absent).collect();
-    if remaining.is_empty() {
-        let left = seen.cluster.metadata.finalizers.iter().flatten();
-        let left: Vec<_> = left.filter(|one| *one != FINALIZER).collect();
-        let mut meta = Map::new();
-        meta.insert("finalizers".to_string(), json!(left));
-        meta.insert("uid".to_string(), json!(seen.cluster.metadata.uid));
-        let version = &seen.cluster.metadata.resource_version;
-        meta.insert("resourceVersion".to_string(), json!(version));
-        let write = Write::Merge(json!({ "metadata": meta }));
-        return vec![vec![Action { side: Side::Hub, target: target(seen.name()), write }]];
-    }
-    let present = |part: &Part| match seen.part(*part) {
-        Seen::Present(live) => Some((*part, live)),
-        Seen::Unknown | Seen::Absent => None,
-    };
-    let releases = remaining.iter().filter_map(|part| release_part(seen, *part)).collect();
-    let going = |live: &Value| live.pointer("/metadata/deletionTimestamp").is_some();
-    let deletes = remaining
-        .iter()
-        .filter_map(present)
-        .filter(|(_, live)| !going(live))
-        .map(|(part, live)| delete_part(seen, part, live))
-        .collect();
-    vec![releases, deletes]
-}
-
-/// Kubernetes does not let go of these, whatever a cluster of that name was meant to be.
-fn is_immortal(namespace: &str) -> bool {
-    matches!(namespace, "default" | "kube-system" | "kube-public" | "kube-node-lease")
-}
-
 fn delete(one: &Carried) -> Action {
     let write = Write::Delete {
         uid: one.uid.clone(),
@@ -303,29 +347,4 @@ fn set_finalizers(one: &Carried, finalizers: &[alloc::string::String]) -> Action
 fn release(one: &Carried, ours: &[&str]) -> Action {
     let others = one.finalizers.iter().filter(|finalizer| !ours.contains(&finalizer.as_str()));
     set_finalizers(one, &others.cloned().collect::<Vec<_>>())
-}
-
-fn text(live: &Value, pointer: &str) -> alloc::string::String {
-    live.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_string()
-}
-
-fn delete_part(seen: &Observed, part: Part, live: &Value) -> Action {
-    let write = Write::Delete {
-        uid: text(live, "/metadata/uid"),
-        resource_version: None,
-        propagation: Propagation::Background,
-    };
-    Action { side: Side::Hub, target: part.target(seen.name()), write }
-}
-
-/// Takes our finalizer off a part, if it has one.
-fn release_part(seen: &Observed, part: Part) -> Option<Action> {
-    let Seen::Present(live) = seen.part(part) else { return None };
-    let finalizers = live.pointer("/metadata/finalizers").and_then(Value::as_array)?;
-    let others: Vec<&Value> = finalizers.iter().filter(|one| *one != WORK_FINALIZER).collect();
-    if others.len() == finalizers.len() {
-        return None;
-    }
-    let patch = json!({ "metadata": { "uid": text(live, "/metadata/uid"), "finalizers": others } });
-    Some(Action { side: Side::Hub, target: part.target(seen.name()), write: Write::Merge(patch) })
 }

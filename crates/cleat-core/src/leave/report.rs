@@ -1,7 +1,7 @@
 //! What is said of a cluster that is leaving: how far it got, and what stands in the way.
 //!
-//! The same numbers serve `kubectl`, the web and `cleat unjoin`. `UnjoinFailed` is true while
-//! something will not go on by itself soon; it never ends the leave.
+//! The same numbers serve `kubectl`, the web and `cleat unjoin`. What stands in the way is found in
+//! `obstacle`.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -9,22 +9,20 @@ use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
 use cleat_api::managedcluster::{LEASE, RemoveStrategy, condition as kind, reason};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde_json::json;
 
 use super::carried::Carried;
 use super::hub::{Observed, Way, way};
+use super::{finish, obstacle};
 use crate::condition::{self, Said, Status};
 use crate::lease::Pulse;
 use crate::registration::hub::{failure, target};
 use crate::write::{Action, Outcome, Side, Write};
 
-/// How long what nobody refused may take before it counts as stuck.
-const PATIENCE: SignedDuration = SignedDuration::from_secs(30);
 /// How long to wait before trying again what did not work.
 const AGAIN: SignedDuration = SignedDuration::from_secs(5);
-/// How many objects and kinds are named.
-const NAMED: usize = 20;
+/// How many kinds are named.
 const KINDS: usize = 10;
 
 /// What the cluster is told, and when to look again by itself.
@@ -43,7 +41,6 @@ pub fn report(seen: &Observed, done: &[Vec<Outcome>]) -> Verdict {
         return Verdict { status: None, wake: None };
     }
     let failures: Vec<String> = done.iter().flatten().filter_map(failure).collect();
-    let halt = halt(seen, &failures);
     let before = seen.status().conditions;
     let mut conditions = before.clone();
     let generation = seen.cluster.metadata.generation;
@@ -57,17 +54,8 @@ pub fn report(seen: &Observed, done: &[Vec<Outcome>]) -> Verdict {
         reason: reason::UNJOIN_CLUSTER,
         message: progress(seen),
     });
-    match halt {
-        Some((reason, message)) => {
-            say(Said { kind: kind::UNJOIN_FAILED, status: Status::True, reason, message });
-        }
-        None if condition::find(&before, kind::UNJOIN_FAILED).is_some() => say(Said {
-            kind: kind::UNJOIN_FAILED,
-            status: Status::False,
-            reason: reason::UNJOIN_GOES_ON,
-            message: "What stood in the way is gone.".to_string(),
-        }),
-        None => {}
+    if let Some(said) = obstacle::said(seen, &failures) {
+        say(said);
     }
     if let Some(said) = deleting(seen) {
         say(said);
@@ -88,14 +76,17 @@ pub fn report(seen: &Observed, done: &[Vec<Outcome>]) -> Verdict {
     let patience = carried(seen)
         .iter()
         .flat_map(|one| &one.blocked)
-        .filter_map(|one| one.since.as_ref()?.0.checked_add(PATIENCE).ok())
+        .filter_map(|one| one.since.as_ref()?.0.checked_add(obstacle::PATIENCE).ok())
         .filter(|end| *end > seen.now)
         .map(|end| end.duration_since(seen.now));
-    let wake = patience.chain(until).chain(retry).min();
+    let doubt = condition::find(&conditions, kind::UNJOIN_FAILED)
+        .filter(|one| one.status == "Unknown")
+        .map(|_| AGAIN);
+    let wake = patience.chain(until).chain(retry).chain(doubt).min();
     Verdict { status, wake }
 }
 
-fn carried(seen: &Observed) -> &[Carried] {
+pub(super) fn carried(seen: &Observed) -> &[Carried] {
     seen.carried.as_deref().unwrap_or_default()
 }
 
@@ -158,7 +149,14 @@ fn progress(seen: &Observed) -> String {
             format!("{strategy}: goes on without the cluster; {}.", left(all))
         }
         _ if all.is_empty() && (seen.is_released() || way(seen) != Way::WithAgent) => {
-            format!("{strategy}: nothing is left; its place on the hub goes.")
+            match finish::why_kept(seen) {
+                Some(why) => format!(
+                    "{strategy}: nothing is left; its place on the hub goes, but the namespace {} \
+                     stays: {why}.",
+                    seen.name()
+                ),
+                None => format!("{strategy}: nothing is left; its place on the hub goes."),
+            }
         }
         _ if all.is_empty() => {
             format!("{strategy}: waits for the cluster's agent to say that nothing is left.")
@@ -190,11 +188,13 @@ fn progress(seen: &Observed) -> String {
 pub fn counts(all: &[Carried]) -> BTreeMap<String, i64> {
     let mut counts: BTreeMap<String, i64> = BTreeMap::new();
     for one in all {
-        if one.deleting && !one.remaining.is_empty() {
-            for count in &one.remaining {
+        if one.deleting
+            && let Some(remaining) = &one.remaining
+        {
+            for count in remaining {
                 *counts.entry(count.resource.clone()).or_default() += count.count;
             }
-        } else if !one.deleting {
+        } else if !one.deleting || one.is_with_agent() {
             for object in &one.objects {
                 let resource = match object.group.as_str() {
                     "" => object.resource.clone(),
@@ -205,70 +205,4 @@ pub fn counts(all: &[Carried]) -> BTreeMap<String, i64> {
         }
     }
     counts
-}
-
-/// Why it does not go on by itself, if so.
-fn halt(seen: &Observed, failures: &[String]) -> Option<(&'static str, String)> {
-    if let Err(why) = &seen.carried {
-        return Some((reason::ERROR, format!("What was carried there cannot be listed: {why}")));
-    }
-    if let Err(why) = &seen.records {
-        return Some((reason::ERROR, format!("The leftover records cannot be listed: {why}")));
-    }
-    if !failures.is_empty() {
-        return Some((reason::ERROR, failures.join("; ")));
-    }
-    let way = way(seen);
-    let needs_agent = matches!(way, Way::Telling | Way::WithAgent) && !seen.is_released();
-    if needs_agent && seen.pulse() == Pulse::Stopped {
-        let name = seen.name();
-        let since = since(seen).map(|since| format!(" since {since:.0}")).unwrap_or_default();
-        let message = format!(
-            "The cluster is unreachable{since}, and what is not seen gone is not gone. It goes on \
-             when the cluster is back. If it never will be: `cleat unjoin {name} \
-             --cluster-destroyed`."
-        );
-        return Some((reason::CLUSTER_UNREACHABLE, message));
-    }
-    let mut stuck: Vec<String> = Vec::new();
-    for one in carried(seen) {
-        let name = format!("{} {}", one.kind.as_str(), one.name);
-        if way == Way::WithAgent {
-            let old = |since: Timestamp| seen.now.duration_since(since) >= PATIENCE;
-            let blocks = one.blocked.iter().filter(|block| {
-                block.refused || block.since.as_ref().is_some_and(|since| old(since.0))
-            });
-            stuck.extend(blocks.map(|block| format!("{name}: {} ({})", block.object, block.why)));
-        } else if one.deleting && !one.finalizers.is_empty() {
-            stuck.push(format!("{name}: held by {}", one.finalizers.join(", ")));
-        }
-    }
-    if stuck.is_empty() || matches!(way, Way::WithoutAgent(_)) && ours_alone(seen) {
-        return None;
-    }
-    stuck.sort();
-    let more = stuck.len().saturating_sub(NAMED);
-    stuck.truncate(NAMED);
-    let mut message = stuck.join("; ");
-    if more > 0 {
-        message.push_str(&format!("; and {more} more"));
-    }
-    Some((reason::RESOURCES_REMAIN, message))
-}
-
-/// Whether nothing but our own finalizers holds what is left; they go next.
-fn ours_alone(seen: &Observed) -> bool {
-    let others = |one: &Carried| {
-        let ours = usize::from(one.is_held()) + usize::from(one.is_with_agent());
-        one.deleting && one.finalizers.len() > ours
-    };
-    !carried(seen).iter().any(others)
-}
-
-fn since(seen: &Observed) -> Option<Timestamp> {
-    if let Some(last) = seen.heartbeat.seen.or(seen.heartbeat.renewed) {
-        return Some(last);
-    }
-    let conditions = seen.status().conditions;
-    condition::find(&conditions, kind::AVAILABLE).map(|one| one.last_transition_time.0)
 }

@@ -36,6 +36,8 @@ pub const RENEWAL_SUBRESOURCE: &str = "clientcertificates";
 pub enum Standing {
     Accepted,
     Denied,
+    /// It was denied and is leaving: it may do what that takes, and ask for no new certificate.
+    Leaving,
 }
 
 /// One object a cluster has on the hub.
@@ -120,14 +122,16 @@ fn rules(cluster: &str, standing: Standing) -> Vec<Value> {
         "apiGroups": [CLUSTER], "resources": ["managedclusters"], "resourceNames": [cluster],
         "verbs": ["get", "list", "watch"],
     });
+    let status = json!({
+        "apiGroups": [CLUSTER], "resources": ["managedclusters/status"],
+        "resourceNames": [cluster], "verbs": ["patch", "update"],
+    });
     match standing {
         Standing::Denied => [own].into(),
+        Standing::Leaving => [own, status].into(),
         Standing::Accepted => [
             own,
-            json!({
-                "apiGroups": [CLUSTER], "resources": ["managedclusters/status"],
-                "resourceNames": [cluster], "verbs": ["patch", "update"],
-            }),
+            status,
             // Policies that go with the definition of their kind were deleted by nobody.
             json!({
                 "apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"],

@@ -19,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Map, Value, json};
 
 use super::access::{Part, Standing, WORK_FINALIZER, covers};
-use super::join;
+use super::{join, place};
 use crate::condition::{self, Said, Status};
 use crate::id::{Id, Target};
 use crate::lease::{self, Availability, Heartbeat, Pulse};
@@ -77,7 +77,19 @@ impl Observed {
 
     /// Why the hub does not accept a cluster that its administrator accepted.
     fn refusal(&self) -> Option<String> {
-        join::refused_by_hub(&self.cluster, &self.namesakes, self.hub_id.as_deref())
+        let refused = join::refused_by_hub(&self.cluster, &self.namesakes, self.hub_id.as_deref());
+        refused.or_else(|| self.is_place_taken().then(|| place::taken(self.name())))
+    }
+
+    /// Whether the namespace that the cluster should have is somebody else's. One that is going is
+    /// waited for, whoever had it.
+    fn is_place_taken(&self) -> bool {
+        match self.part(Part::Namespace) {
+            Seen::Present(live) => {
+                !namespace_is_going(self) && !place::is_own(live, &self.parts, self.name())
+            }
+            Seen::Absent | Seen::Unknown => false,
+        }
     }
 
     fn standing(&self) -> Standing {
@@ -98,7 +110,7 @@ pub fn plan(seen: &Observed) -> Plan {
     let mut plan = vec![amend(seen)];
     match seen.standing() {
         Standing::Accepted => plan.extend(admit(seen)),
-        Standing::Denied => plan.extend(deny(seen)),
+        Standing::Denied | Standing::Leaving => plan.extend(deny(seen)),
     }
     plan.retain(|step| !step.is_empty());
     plan
@@ -133,20 +145,26 @@ fn amend(seen: &Observed) -> Vec<Action> {
 
 /// Namespace first, then what is inside it and what lets the agent in.
 fn admit(seen: &Observed) -> Plan {
-    if namespace_is_going(seen) {
+    if namespace_is_going(seen) || *seen.part(Part::Namespace) == Seen::Unknown {
         return Plan::new();
     }
-    let missing = |part: &Part| match seen.part(*part) {
-        Seen::Unknown => false,
-        Seen::Absent => true,
-        // Whoever renews a lease owns it.
-        Seen::Present(_) if *part == Part::Lease => false,
-        Seen::Present(live) => !covers(live, &part.wanted(seen.name(), Standing::Accepted)),
-    };
+    let missing =
+        |part: &Part| is_missing(*part, seen.part(*part), seen.name(), Standing::Accepted);
     let apply = |part: Part| ensure(seen, part, Standing::Accepted);
     let (outer, inner): (Vec<Part>, Vec<Part>) =
         Part::ALL.into_iter().filter(missing).partition(|part| *part == Part::Namespace);
     vec![outer.into_iter().map(apply).collect(), inner.into_iter().map(apply).collect()]
+}
+
+/// Whether a part has to be made or put right.
+pub(crate) fn is_missing(part: Part, seen: &Seen, cluster: &str, standing: Standing) -> bool {
+    match seen {
+        Seen::Unknown => false,
+        Seen::Absent => true,
+        // Whoever renews a lease owns it.
+        Seen::Present(_) if part == Part::Lease => false,
+        Seen::Present(live) => !covers(live, &part.wanted(cluster, standing)),
+    }
 }
 
 /// A denied cluster keeps the right to learn that it is denied, if it had any.
@@ -196,7 +214,11 @@ fn remove(seen: &Observed, parts: &[Part]) -> Plan {
 
 fn ensure(seen: &Observed, part: Part, standing: Standing) -> Action {
     let object = part.wanted(seen.name(), standing);
-    let write = Write::Apply { object, manager: MANAGER.to_string(), force: true };
+    let write = match (part, seen.part(part)) {
+        // One that somebody made meanwhile is not the cluster's.
+        (Part::Namespace, Seen::Absent) => Write::Create(object),
+        _ => Write::Apply { object, manager: MANAGER.to_string(), force: true },
+    };
     Action { side: Side::Hub, target: part.target(seen.name()), write }
 }
 
@@ -271,7 +293,9 @@ pub fn report(seen: &Observed, done: &[Vec<Outcome>]) -> Verdict {
         Pulse::Beating { until } => Some(until.duration_since(seen.now)),
         Pulse::None | Pulse::Stopped => None,
     };
-    let retry = (!settled).then_some(AGAIN);
+    // Nothing tells of a namespace that is not the cluster's.
+    let unseen = *seen.part(Part::Namespace) == Seen::Unknown || seen.is_place_taken();
+    let retry = (!settled || unseen).then_some(AGAIN);
     Verdict { status, wake: [until, retry].into_iter().flatten().min() }
 }
 
@@ -355,7 +379,7 @@ fn accepted(
         (Status::False, reason::ERROR, text)
     } else if !failures.is_empty() {
         (Status::False, reason::ERROR, failures.join("; "))
-    } else if !settled {
+    } else if !settled || *seen.part(Part::Namespace) == Seen::Unknown {
         return None;
     } else {
         (Status::True, reason::ACCEPTED, "Accepted by hub cluster admin".to_string())

@@ -4,7 +4,7 @@
 //! is neither ours nor made by Kubernetes for every namespace is foreign, and foreign things stay.
 //! Nothing is read here.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -35,6 +35,7 @@ pub struct Found {
     pub owners: Vec<Owner>,
     /// The service account a token is for.
     pub account: Option<String>,
+    pub labels: BTreeMap<String, String>,
 }
 
 /// How many foreign objects are named.
@@ -113,10 +114,19 @@ fn comes_with_every_namespace(one: &Found) -> bool {
         // What happened there is not worth a namespace; and endpoints follow their services.
         ("" | "events.k8s.io", "events") | ("", "endpoints") | ("metrics.k8s.io", _) => true,
         ("", "configmaps") => name == "kube-root-ca.crt" || name == "openshift-service-ca.crt",
-        ("", "serviceaccounts") => name == "default",
-        ("", "secrets") => one.account.as_deref() == Some("default"),
+        ("", "serviceaccounts") => is_everywhere(name),
+        ("", "secrets") => one.account.as_deref().is_some_and(is_everywhere),
+        // OpenShift binds its builders and deployers in every namespace.
+        ("rbac.authorization.k8s.io" | "authorization.openshift.io", "rolebindings") => {
+            matches!(&**name, "system:deployers" | "system:image-builders" | "system:image-pullers")
+        }
         _ => false,
     }
+}
+
+/// Service accounts that every namespace has, the latter two where OpenShift runs.
+fn is_everywhere(account: &str) -> bool {
+    matches!(account, "default" | "builder" | "deployer")
 }
 
 impl Contents {
@@ -146,6 +156,7 @@ mod tests {
             terminating: false,
             owners: vec![],
             account: None,
+            labels: BTreeMap::new(),
         }
     }
 

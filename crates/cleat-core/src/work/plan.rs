@@ -138,11 +138,15 @@ fn release(seen: &Observed, book: &Book, fates: &BTreeMap<&Id, Fate>) -> Option<
 
 /// A ledger whose work the hub does not have: forced away there, or the hub is another one.
 fn evict(seen: &Observed, book: &Book) -> Plan {
+    // A hub that says to leave means everything it ever sent, whatever became of its works and
+    // whichever agent took them up.
+    if seen.leaving.is_some() {
+        return retire_all(seen, book, vec![]);
+    }
     if book.agent_id != seen.agent.id {
         return vec![];
     }
-    // A hub that says to leave means everything it ever sent, whatever became of its works.
-    if book.deleting || seen.leaving.is_some() {
+    if book.deleting {
         return retire_all(seen, book, vec![]);
     }
     let Some(grace) = seen.agent.eviction_grace else {

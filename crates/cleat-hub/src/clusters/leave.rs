@@ -10,7 +10,12 @@ use cleat_api::manifestwork::ManifestWork;
 use cleat_api::policy::Policy;
 use cleat_core::leave::carried::Carried;
 use cleat_core::leave::{self, hub};
+use cleat_core::registration::access::Part;
+use cleat_core::registration::hub::target;
+use cleat_core::registration::place;
+use cleat_core::work::contents::Contents;
 use cleat_core::write::Outcome;
+use cleat_runtime::contents::found;
 use cleat_runtime::queue::Wake;
 use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
@@ -28,16 +33,22 @@ impl Context {
         let name = cluster.name_any();
         let seen = self.observe_leaving(cluster).await;
         let plan = hub::plan(&seen);
+        let own = target(&name);
+        let lets_go = plan.iter().flatten().any(|action| action.target == own);
         let done = if plan.is_empty() { Vec::new() } else { self.executor.execute(plan).await };
         log(&name, &done);
         let settled = done.iter().flatten().all(Outcome::is_done);
-        if settled && !done.is_empty() {
-            return Wake::After(SOON);
+        if lets_go && settled {
+            return Wake::OnChange;
         }
+        // Also of a pass that wrote something: a leave may write for as long as it lasts.
         let verdict = leave::report(&seen, &done);
         if let Some(status) = verdict.status {
             let told = self.executor.execute(vec![vec![status]]).await;
             log(&name, &told);
+            return Wake::After(SOON);
+        }
+        if settled && !done.is_empty() {
             return Wake::After(SOON);
         }
         Wake::After(verdict.wake.map_or(WAITING, |wake| duration(wake).min(WAITING)))
@@ -45,14 +56,29 @@ impl Context {
 
     async fn observe_leaving(&self, cluster: &ManagedCluster) -> hub::Observed {
         let name = cluster.name_any();
-        hub::Observed {
+        let mut seen = hub::Observed {
             parts: self.parts.of(&name),
+            contents: None,
             carried: self.carried(&name).await.map_err(|error| error.to_string()),
             records: self.records(cluster).await.map_err(|error| error.to_string()),
             heartbeat: self.fleet.heartbeat(&name),
             now: self.clock.now(),
             cluster: cluster.clone(),
+        };
+        if hub::is_finishing(&seen) {
+            for part in Part::ALL {
+                seen.parts.insert(part, self.read_part(&name, part).await);
+            }
+            // A work may have come before the namespace was seen to be going.
+            seen.carried = self.carried(&name).await.map_err(|error| error.to_string());
         }
+        if hub::wants_look(&seen) {
+            seen.contents = Some(match found(&self.hub_client, &self.kinds, &name).await {
+                Ok(found) => place::judge(&found, &name),
+                Err(why) => Contents::Unknown(format!("what it holds cannot be seen: {why}")),
+            });
+        }
+        seen
     }
 
     /// Everything that has an end of its own in the cluster's namespace.

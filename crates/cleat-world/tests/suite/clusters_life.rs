@@ -3,11 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context as _, Result};
-use cleat_api::managedcluster::{ManagedCluster, taint};
+use cleat_api::managedcluster::{CLUSTER_SET_LABEL, LEASE, ManagedCluster, taint};
 use cleat_api::manifestwork::ManifestWork;
+use cleat_runtime::tasks::Tasks;
 use cleat_world::eventually;
-use kube::Api;
-use kube::api::ListParams;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{ListParams, Patch};
+use kube::{Api, ResourceExt as _};
 use serde_json::json;
 
 use crate::clusters::{Fleet, condition, executor};
@@ -59,6 +61,52 @@ async fn a_silent_cluster_is_unknown_and_tainted_until_it_is_heard_again() -> Re
     fleet.until(name, "ManagedClusterConditionAvailable", "True").await?;
     seen(&fleet.clusters(), name, |one: &ManagedCluster| one.spec.taints.is_empty()).await?;
     tasks.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_hub_that_starts_again_does_not_take_a_wrong_clock_for_death() -> Result<()> {
+    let fleet = Fleet::new("life").await?;
+    fleet.ahead.store(-3600, Ordering::SeqCst);
+    let joined = fleet.joined("c").await?;
+    let name = &joined.name;
+    let before = seen(&fleet.clusters(), name, |one: &ManagedCluster| {
+        let beats = condition(one, "ManagedClusterConditionClockSynced");
+        one.spec.taints.is_empty() && beats.is_some_and(|one| one.status == "False")
+    })
+    .await?;
+    fleet.tasks.shutdown().await;
+    // What the new hub writes first shows what it makes of the lease.
+    fleet.patch(name, json!({ "metadata": { "labels": { CLUSTER_SET_LABEL: null } } })).await?;
+    let hub = Tasks::new();
+    cleat_hub::clusters::start(fleet.config(), &hub);
+    let looked_after = |one: &ManagedCluster| one.labels().contains_key(CLUSTER_SET_LABEL);
+    let after = seen(&fleet.clusters(), name, looked_after).await?;
+    assert_eq!(after.spec.taints, [], "it lives, whatever its clock says");
+    let since = |one: &ManagedCluster| {
+        let said = condition(one, "ManagedClusterConditionAvailable");
+        said.map(|one| (one.status.clone(), one.last_transition_time.clone()))
+    };
+    assert_eq!(since(&after), since(&before));
+    joined.tasks.shutdown().await;
+    hub.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_dead_cluster_whose_clock_was_ahead_does_not_live_for_ever() -> Result<()> {
+    let fleet = Fleet::new("life").await?;
+    let joined = fleet.joined("c").await?;
+    joined.tasks.shutdown().await;
+    fleet.tasks.shutdown().await;
+    let leases: Api<Lease> = Api::namespaced(fleet.hub.clone(), &joined.name);
+    let ahead = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(1);
+    let patch = json!({ "spec": { "renewTime": format!("{ahead:.6}") } });
+    leases.patch(LEASE, &Default::default(), &Patch::Merge(patch)).await?;
+    let hub = Tasks::new();
+    cleat_hub::clusters::start(fleet.config(), &hub);
+    fleet.until(&joined.name, "ManagedClusterConditionAvailable", "Unknown").await?;
+    hub.shutdown().await;
     Ok(())
 }
 

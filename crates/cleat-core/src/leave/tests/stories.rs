@@ -7,12 +7,14 @@ use serde_json::json;
 
 use super::world::{NAME, World, at};
 use crate::condition::find;
+use crate::lease::Sight;
 use crate::leave::agent::{self, Held, Standing, standing};
 use crate::leave::carried::Carried;
 use crate::leave::hub::{Way, plan, way};
 use crate::leave::report;
 use crate::policy_sync::HOLD;
 use crate::registration::access::Part;
+use crate::work::contents::Contents;
 use crate::write::Write;
 
 fn said(world: &World, kind: &str) -> (String, String, String) {
@@ -212,6 +214,249 @@ fn a_cluster_named_like_a_namespace_that_cannot_go_leaves_it() {
     let deletes = plan(&seen).into_iter().flatten();
     let namespaces = deletes.filter(|action| action.target == Part::Namespace.target("default"));
     assert_eq!(namespaces.count(), 0);
+}
+
+#[test]
+fn a_namespace_with_somebodys_things_does_not_go_with_its_cluster() {
+    use crate::id::Id;
+    use crate::registration::place::{KEPT, is_labelled};
+    let mut world = World::new("Required");
+    let theirs = Id { resource: "pods".to_string(), name: "p".to_string(), ..Id::default() };
+    world.contents = Contents::Foreign([theirs].into());
+    settle(&mut world);
+    assert!(world.gone);
+    let namespace = world.parts.remove(&Part::Namespace).expect("it stays");
+    assert!(world.parts.is_empty(), "the rest is gone: {:?}", world.parts.keys());
+    assert!(!is_labelled(&namespace, NAME) && namespace["metadata"]["deletionTimestamp"].is_null());
+    let why = namespace["metadata"]["annotations"][KEPT].as_str().unwrap();
+    assert_eq!(why, "the cluster c1 has left; it holds what is not ours: pods p");
+}
+
+#[test]
+fn a_namespace_that_is_not_the_clusters_is_not_touched() {
+    let mut world = World::new("Required");
+    for part in [Part::Namespace, Part::Work, Part::Registration, Part::Lease] {
+        world.parts.remove(&part);
+    }
+    // Somebody deleted it with everything in it, and made another.
+    world.works.clear();
+    world.things.clear();
+    let theirs = json!({ "metadata": { "name": NAME, "uid": "theirs" } });
+    world.parts.insert(Part::Namespace, theirs.clone());
+    world.contents = Contents::Foreign([].into());
+    settle(&mut world);
+    assert!(world.gone);
+    assert_eq!(world.parts, [(Part::Namespace, theirs)].into());
+}
+
+#[test]
+fn a_namespace_nobody_could_look_into_stays_and_so_does_the_cluster() {
+    let mut world = World::new("Required");
+    world.contents = Contents::Unknown("blind".to_string());
+    settle(&mut world);
+    assert!(!world.gone);
+    assert!(world.parts[&Part::Namespace]["metadata"]["deletionTimestamp"].is_null());
+    assert_eq!(world.parts.len(), Part::ALL.len());
+}
+
+#[test]
+fn a_cluster_that_was_silent_stays_so_when_the_hub_starts_again() {
+    let mut world = World::new("Required");
+    world.alive = false;
+    world.clock += 200;
+    settle(&mut world);
+    let before = said(&world, "UnjoinFailed");
+    // The new hub finds an old renewal, and knows of it only that it was there.
+    world.sight = Sight::Found;
+    world.beat = world.clock;
+    settle(&mut world);
+    assert_eq!(said(&world, "UnjoinFailed").0, before.0);
+    assert_eq!(said(&world, "UnjoinFailed").1, "ClusterUnreachable");
+}
+
+#[test]
+fn a_denied_cluster_gets_back_what_it_takes_to_leave() {
+    use crate::registration::access::Standing;
+    for strategy in ["Required", "Needless"] {
+        let mut world = World::new(strategy);
+        world.cluster["spec"]["hubAcceptsClient"] = json!(false);
+        world.parts.remove(&Part::Work);
+        world.parts.remove(&Part::Registration);
+        world.parts.insert(Part::Role, Part::Role.wanted(NAME, Standing::Denied));
+        // It could not renew its lease since it was denied, long ago.
+        world.clock += 1000;
+        world.hub(None, false, 99).unwrap();
+        world.hub(None, false, 99).unwrap();
+        let rules = world.parts[&Part::Role]["rules"].to_string();
+        assert!(rules.contains("managedclusters/status") && !rules.contains("renew"), "{rules}");
+        assert!(world.parts.contains_key(&Part::Work), "{strategy}");
+        settle(&mut world);
+        assert!(world.gone, "{strategy}");
+        assert!(world.things.values().all(|thing| !thing.marked), "its agent did its part");
+    }
+}
+
+#[test]
+fn a_cluster_declared_destroyed_gets_no_rights_back() {
+    let mut world = World::new("Required");
+    world.cluster["spec"]["hubAcceptsClient"] = json!(false);
+    world.parts.remove(&Part::Work);
+    world.cluster["metadata"]["annotations"]["cleat.dev/cluster-destroyed"] = json!(NAME);
+    world.hub(None, false, 99).unwrap();
+    for _ in 0..20 {
+        world.hub(None, false, 99).unwrap();
+        assert!(!world.parts.contains_key(&Part::Work));
+    }
+    assert!(world.gone);
+}
+
+#[test]
+fn rights_that_somebody_took_from_a_leaving_cluster_come_back() {
+    let mut world = World::new("Required");
+    world.hub(None, false, 99).unwrap();
+    world.parts.remove(&Part::Work);
+    world.parts.remove(&Part::RoleBinding);
+    settle(&mut world);
+    assert!(world.gone && world.things.is_empty());
+}
+
+#[test]
+fn a_namespace_on_the_hub_that_something_holds_is_told() {
+    let mut world = World::new("Required");
+    world.stuck = true;
+    settle(&mut world);
+    let namespace = world.parts.get_mut(&Part::Namespace).expect("it is held");
+    namespace["status"]["conditions"] = json!([
+        { "type": "NamespaceDeletionContentFailure", "status": "False", "message": "all is well" },
+        { "type": "NamespaceFinalizersRemaining", "status": "True", "message": "x in 1 instances" },
+    ]);
+    settle(&mut world);
+    let (status, reason, message) = said(&world, "UnjoinFailed");
+    assert_eq!((&*status, &*reason), ("True", "ResourcesRemain"));
+    assert_eq!(message, "namespaces c1 is still there: x in 1 instances");
+}
+
+#[test]
+fn an_agent_that_lives_and_never_answers_is_told() {
+    let mut world = World::new("Required");
+    for _ in 0..29 {
+        world.clock += 1;
+        world.beat = world.clock;
+        world.hub(None, false, 99).unwrap();
+    }
+    assert_eq!(said(&world, "UnjoinFailed").0, "", "it may take a moment");
+    for _ in 0..5 {
+        world.clock += 1;
+        world.beat = world.clock;
+        world.hub(None, false, 99).unwrap();
+    }
+    let (status, reason, message) = said(&world, "UnjoinFailed");
+    assert_eq!((&*status, &*reason), ("True", "AgentDoesNotAnswer"));
+    assert!(message.contains("does not know how to leave"), "{message}");
+    settle(&mut world);
+    assert!(world.gone, "it goes on when the agent answers");
+}
+
+#[test]
+fn what_an_agent_still_holds_when_no_work_is_left_is_told() {
+    let mut world = World::new("Required");
+    let key = ("other".to_string(), "c".to_string());
+    world.works.remove("other");
+    world.things.get_mut(&key).unwrap().guarded = true;
+    settle(&mut world);
+    let (status, reason, message) = said(&world, "UnjoinFailed");
+    assert_eq!((&*status, &*reason), ("True", "ResourcesRemain"));
+    assert_eq!(message, "The cluster's agent says: Not everything is removed: things.");
+}
+
+#[test]
+fn an_answer_that_was_lost_once_is_no_failure() {
+    use crate::write::Outcome;
+    let mut world = World::new("Required");
+    world.hub(None, false, 99).unwrap();
+    world.agent(true);
+    let lost = [std::vec![Outcome::Lost("no answer".to_string())]];
+    let tell = |world: &mut World, done: &[std::vec::Vec<Outcome>]| {
+        let verdict = report(&world.observe(false), done);
+        if let Some(Write::MergeStatus(patch)) = verdict.status.map(|one| one.write) {
+            world.cluster["status"]["conditions"] = patch["status"]["conditions"].clone();
+        }
+        said(world, "UnjoinFailed").0
+    };
+    assert_eq!(tell(&mut world, &lost), "Unknown");
+    world.clock += 5;
+    assert_eq!(tell(&mut world, &[]), "False");
+    assert_eq!(tell(&mut world, &lost), "Unknown");
+    world.clock += 10;
+    assert_eq!(tell(&mut world, &lost), "True", "now it is one");
+    world.clock += 1;
+    assert_eq!(tell(&mut world, &lost), "True");
+    assert_eq!(tell(&mut world, &[]), "False");
+}
+
+#[test]
+fn what_cannot_be_seen_for_a_moment_takes_back_nothing_that_was_said() {
+    let mut world = World::new("Required");
+    let key = ("shop".to_string(), "a".to_string());
+    world.things.get_mut(&key).unwrap().guarded = true;
+    settle(&mut world);
+    let before = said(&world, "UnjoinFailed");
+    assert_eq!(before.2, "work shop: a (denied)");
+    for _ in 0..5 {
+        world.clock += 5;
+        world.hub(None, true, 99).unwrap();
+        assert_eq!(said(&world, "UnjoinFailed"), before);
+    }
+}
+
+#[test]
+fn an_agent_that_never_said_it_joined_is_waited_for_all_the_same() {
+    let mut world = World::new("Required");
+    let conditions = world.cluster["status"]["conditions"].as_array_mut().unwrap();
+    conditions.retain(|one| one["type"] != "ManagedClusterJoined");
+    world.hub(None, false, 99).unwrap();
+    let mut seen = world.observe(false);
+    assert_eq!(way(&seen), Way::Telling, "it renews a lease, and holds works");
+    seen.heartbeat = Default::default();
+    assert_eq!(way(&seen), Way::Telling, "it holds works");
+    seen.carried = Err("blind".to_string());
+    assert_eq!(way(&seen), Way::Telling, "nobody knows");
+    seen.carried = Ok(std::vec![]);
+    assert!(matches!(way(&seen), Way::WithoutAgent(_)), "nobody was ever there");
+}
+
+#[test]
+fn what_the_agent_has_not_counted_yet_counts_as_believed() {
+    use crate::leave::counts;
+    let mut world = World::new("Required");
+    world.hub(None, false, 99).unwrap();
+    let all =
+        |world: &World| -> i64 { counts(&world.observe(false).carried.unwrap()).values().sum() };
+    assert_eq!(all(&world), 4);
+    for work in world.works.values_mut() {
+        work["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:20:00Z");
+    }
+    assert_eq!(all(&world), 4, "nothing is gone because it was asked to go");
+    world.works.get_mut("other").unwrap()["status"]["removal"] = json!({ "remaining": [] });
+    assert_eq!(all(&world), 3);
+}
+
+#[test]
+fn a_look_that_is_not_allowed_any_more_takes_back_no_release() {
+    use crate::leave::agent::Held;
+    let mut world = World::new("Required");
+    world.works.clear();
+    world.things.clear();
+    world.hub(None, false, 99).unwrap();
+    world.agent(true);
+    let blind = Held { what: None, unknown: Some("forbidden".to_string()) };
+    let told = |world: &World, held: &Held| {
+        crate::leave::agent::report(&world.cluster(), held, at(world.clock)).is_some()
+    };
+    assert!(!told(&world, &blind));
+    assert!(told(&world, &Held { what: Some("1 works".to_string()), unknown: None }));
+    world.cluster["spec"]["removeStrategy"] = json!("Needless");
+    assert!(told(&world, &blind), "of that strategy nothing was said");
 }
 
 #[test]

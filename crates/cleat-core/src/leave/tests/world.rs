@@ -12,7 +12,7 @@ use cleat_api::manifestwork::{LEAVE_FINALIZER, ManifestWork};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::lease::Heartbeat;
+use crate::lease::{Heartbeat, Sight};
 use crate::leave::agent::{self, Held, Standing};
 use crate::leave::carried::Carried;
 use crate::leave::hub::{Observed, Way, plan, way};
@@ -20,6 +20,7 @@ use crate::leave::{Verdict, report};
 use crate::registration::access::Part;
 use crate::registration::hub::Seen;
 use crate::work::WORK_FINALIZER;
+use crate::work::contents::Contents;
 use crate::write::{Action, Outcome, Refusal, Write};
 
 pub(super) const NAME: &str = "c1";
@@ -77,6 +78,11 @@ pub(super) struct World {
     pub(super) alive: bool,
     pub(super) clock: i64,
     pub(super) beat: i64,
+    pub(super) sight: Sight,
+    /// What the cluster's namespace on the hub holds besides.
+    pub(super) contents: Contents,
+    /// Something holds the namespace when it goes.
+    pub(super) stuck: bool,
     pub(super) deleted: Vec<String>,
     version: u64,
 }
@@ -151,6 +157,9 @@ impl World {
             alive: true,
             clock: 1000,
             beat: 1000,
+            sight: Sight::Watched,
+            contents: Contents::Ours,
+            stuck: false,
             deleted: vec![],
             version: 1,
         };
@@ -199,12 +208,13 @@ impl World {
         Observed {
             cluster: self.cluster(),
             parts: Part::ALL.into_iter().map(|part| (part, seen(part))).collect(),
+            contents: Some(self.contents.clone()),
             carried: if blind { Err("blind".to_string()) } else { Ok(works.collect()) },
             records: Ok(records.collect()),
             heartbeat: Heartbeat {
                 renewed: Some(at(self.beat)),
                 seen: Some(at(self.beat)),
-                watched: true,
+                sight: self.sight,
             },
             now: at(self.clock),
         }
@@ -241,7 +251,7 @@ impl World {
                 break;
             }
         }
-        if acted && done.iter().flatten().all(Outcome::is_done) || self.gone {
+        if self.gone {
             return Ok(true);
         }
         let Verdict { status, .. } = report(&seen, &done);
@@ -274,7 +284,8 @@ impl World {
         self.version += 1;
         self.cluster["metadata"]["resourceVersion"] = json!(self.version.to_string());
         if finalizers(&self.cluster).is_empty() {
-            let held: Vec<_> = self.parts.keys().collect();
+            let kept = |part: &Part| *part == Part::Namespace && self.contents != Contents::Ours;
+            let held: Vec<_> = self.parts.keys().filter(|part| !kept(part)).collect();
             if !held.is_empty() || !self.works.is_empty() {
                 return Err(format!("the cluster went before {held:?} and its works"));
             }
@@ -364,6 +375,12 @@ impl World {
     }
 
     fn write_part(&mut self, part: Part, write: &Write) -> Result<Outcome, Broken> {
+        if let Write::Apply { object, .. } = write {
+            let mut object = object.clone();
+            object["metadata"]["uid"] = json!(format!("{part:?}"));
+            self.parts.insert(part, object);
+            return Ok(Outcome::Done(Value::Null));
+        }
         if !self.works.is_empty() {
             return Err(format!("{part:?} was touched while there are works"));
         }
@@ -373,16 +390,27 @@ impl World {
         if marked && !without {
             return Err(format!("{part:?} was touched while the agent holds something"));
         }
+        let going = |part: &Value| part["metadata"]["deletionTimestamp"].is_string();
+        let namespace = self.parts.get(&Part::Namespace);
+        let open = self.contents == Contents::Ours && !namespace.is_none_or(going);
+        if part == Part::Work && open {
+            return Err("the right to look after works went while more could come".to_string());
+        }
         match write {
             Write::Merge(patch) => merge(self.parts.get_mut(&part).unwrap(), patch),
+            Write::Delete { .. } if part == Part::Namespace && self.contents != Contents::Ours => {
+                return Err(format!("the namespace went with {:?}", self.contents));
+            }
             Write::Delete { .. } if part == Part::Namespace => {
-                self.parts.get_mut(&part).unwrap()["metadata"]["deletionTimestamp"] = json!("now");
+                let now = json!(at(self.clock).to_string());
+                self.parts.get_mut(&part).unwrap()["metadata"]["deletionTimestamp"] = now;
             }
             Write::Delete { .. } => {
                 if !finalizers(&self.parts[&part]).is_empty() {
                     return Ok(refused("held"));
                 }
-                if part == Part::Role && self.parts.contains_key(&Part::Namespace) {
+                let inner = [Part::Work, Part::Registration, Part::Lease];
+                if part == Part::Role && inner.iter().any(|one| self.parts.contains_key(one)) {
                     return Err("access went before the rest".to_string());
                 }
                 self.parts.remove(&part);
@@ -390,14 +418,13 @@ impl World {
             other => return Err(format!("{other:?} of {part:?}")),
         }
         // The namespace takes along what nothing holds.
-        let going = |part: &Value| part["metadata"]["deletionTimestamp"].is_string();
         if self.parts.get(&Part::Namespace).is_some_and(going) {
             for inner in [Part::Work, Part::Registration, Part::Lease] {
                 if self.parts.get(&inner).is_some_and(|one| finalizers(one).is_empty()) {
                     self.parts.remove(&inner);
                 }
             }
-            if !self.parts.contains_key(&Part::Work) {
+            if !self.parts.contains_key(&Part::Work) && !self.stuck {
                 self.parts.remove(&Part::Namespace);
             }
         }
@@ -407,6 +434,10 @@ impl World {
     /// The agent does what it can by what it heard; `hears`: it hears first.
     pub(super) fn agent(&mut self, hears: bool) {
         if !self.alive || self.gone {
+            return;
+        }
+        let allowed = self.parts.contains_key(&Part::Work) || self.works.is_empty();
+        if !allowed {
             return;
         }
         self.beat = self.clock;

@@ -21,7 +21,7 @@ fn at(second: i64) -> Timestamp {
 }
 
 fn beat(renewed: i64, seen: i64) -> Heartbeat {
-    Heartbeat { renewed: Some(at(renewed)), seen: Some(at(seen)), watched: true }
+    Heartbeat { renewed: Some(at(renewed)), seen: Some(at(seen)), sight: lease::Sight::Watched }
 }
 
 impl Hub {
@@ -69,7 +69,10 @@ impl Hub {
                 self.gone = self.cluster["metadata"]["deletionTimestamp"].is_string() && !held;
             }
             (Write::Merge(patch), Some(part)) => merge(self.parts.get_mut(&part).unwrap(), patch),
-            (Write::Apply { object, .. }, Some(part)) => {
+            (Write::Create(_), Some(part)) if self.parts.contains_key(&part) => {
+                return Outcome::AlreadyExists;
+            }
+            (Write::Apply { object, .. } | Write::Create(object), Some(part)) => {
                 let inner = !part.target(NAME).id.namespace.is_empty();
                 assert!(!inner || self.parts.contains_key(&Part::Namespace), "{part:?} too early");
                 assert!(self.finalized(), "{part:?} before the finalizer");
@@ -266,6 +269,58 @@ fn a_namespace_that_goes_is_waited_for() {
     hub.settle();
     assert_eq!(hub.condition(kind::ACCEPTED), said("False", reason::ERROR));
     assert_eq!(hub.parts.len(), 1);
+}
+
+#[test]
+fn a_namespace_that_was_there_before_is_not_taken_over() {
+    let mut hub = Hub::new(true);
+    let theirs =
+        json!({ "metadata": { "name": NAME, "uid": "theirs", "labels": { "team": "x" } } });
+    hub.parts.insert(Part::Namespace, theirs.clone());
+    let verdict = hub.settle();
+    assert_eq!(hub.condition(kind::ACCEPTED), said("False", reason::REFUSED));
+    assert_eq!(hub.parts, [(Part::Namespace, theirs)].into(), "it is not touched");
+    assert!(!hub.finalized(), "there is nothing to take away when it leaves");
+    assert_eq!(verdict.wake, Some(AGAIN), "no watch tells when it is gone");
+    let told = hub.cluster["status"]["conditions"][0]["message"].as_str().unwrap();
+    assert!(told.contains("kubectl label namespace c1"), "{told}");
+    // Whoever labels it means it.
+    hub.parts.get_mut(&Part::Namespace).unwrap()["metadata"]["labels"] =
+        json!({ "open-cluster-management.io/cluster-name": NAME });
+    hub.settle();
+    assert_eq!(hub.condition(kind::ACCEPTED), said("True", reason::ACCEPTED));
+    assert_eq!(hub.parts[&Part::Namespace]["metadata"]["uid"], "theirs");
+}
+
+#[test]
+fn a_namespace_made_between_the_look_and_the_write_is_not_taken_over() {
+    let hub = Hub::new(true);
+    let seen = hub.observe();
+    let writes = plan(&seen).into_iter().flatten();
+    let namespace = writes.filter(|one| one.target == Part::Namespace.target(NAME));
+    let creates: Vec<bool> = namespace.map(|one| matches!(one.write, Write::Create(_))).collect();
+    assert_eq!(creates, [true]);
+}
+
+#[test]
+fn a_label_that_somebody_took_off_a_clusters_namespace_comes_back() {
+    let mut hub = Hub::new(true);
+    hub.settle();
+    hub.parts.get_mut(&Part::Namespace).unwrap()["metadata"]["labels"] = json!({});
+    hub.settle();
+    assert!(place::is_labelled(&hub.parts[&Part::Namespace], NAME));
+    assert_eq!(hub.condition(kind::ACCEPTED), said("True", reason::ACCEPTED));
+}
+
+#[test]
+fn nobody_is_taken_in_while_the_namespace_cannot_be_read() {
+    let hub = Hub::new(true);
+    let mut seen = hub.observe();
+    seen.parts.insert(Part::Namespace, Seen::Unknown);
+    let touched: Vec<_> = plan(&seen).into_iter().flatten().map(|one| one.target).collect();
+    assert_eq!(touched, [target(NAME)], "the finalizer and no place");
+    let verdict = report(&seen, &[]);
+    assert_eq!((verdict.status, verdict.wake), (None, Some(AGAIN)));
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! A cluster that has joined with all an agent does, over a link that can be cut.
 //!
-//! On the hub the agent has the rights of its certificate, and no more.
+//! On the hub the agent has the rights of its certificate, and no more; with its own credentials it
+//! also keeps them on the cluster.
 
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use cleat_agent::leave::Presence;
-use cleat_agent::registration::{Live, live};
+use cleat_agent::registration::{Keep, Live, live};
 use cleat_agent::{Member, start_stories, work};
 use cleat_api::appliedmanifestwork::AppliedManifestWork;
 use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord};
@@ -36,6 +37,7 @@ pub(super) struct Party {
     pub(super) presence: Presence,
     pub(super) joined: ManagedCluster,
     hub_client: Client,
+    keep: Option<Keep>,
     agent: Option<Tasks>,
 }
 
@@ -55,6 +57,32 @@ impl Party {
         let groups = agent.groups().into_iter().chain(["system:authenticated".to_owned()]);
         config.auth_info.impersonate_groups = Some(groups.collect());
         let hub_client = Client::try_from(config)?;
+        Self::start(fleet, name, link, hub_client, None).await
+    }
+
+    /// One whose agent joined as any other, and keeps its credentials on the cluster.
+    pub(super) async fn with_own_rights(topic: &str, strategy: RemoveStrategy) -> Result<Self> {
+        let fleet = Fleet::new(topic).await?;
+        let name = fleet.world.unique(topic);
+        make_namespace(&fleet.world.clusters[0], &name).await?;
+        let application = Application { remove_strategy: strategy, ..fleet.application(&name) };
+        let mut joining = fleet.join(application).await?;
+        fleet.accept(&mut joining).await?;
+        let credentials = joining.end().await??;
+        fleet.until(&name, "HubAcceptedManagedCluster", "True").await?;
+        let (link, _) = fleet.world.hub.link().await?;
+        let hub_client = credentials.connect().await?;
+        let keep = fleet.keep(&name);
+        Self::start(fleet, name, link, hub_client, Some(keep)).await
+    }
+
+    async fn start(
+        fleet: Fleet,
+        name: String,
+        link: Link,
+        hub_client: Client,
+        keep: Option<Keep>,
+    ) -> Result<Self> {
         let cluster = fleet.cluster_client();
         let mut party = Self {
             joined: fleet.clusters().get(&name).await?,
@@ -64,6 +92,7 @@ impl Party {
             link,
             presence: Presence::default(),
             hub_client,
+            keep,
             agent: None,
         };
         party.start_agent();
@@ -85,7 +114,7 @@ impl Party {
             cluster_client: cluster_client.clone(),
             hub_address: self.address(),
             presence: self.presence.clone(),
-            keep: None,
+            keep: self.keep.clone(),
         };
         live(
             Live {

@@ -277,6 +277,22 @@ fn a_ledger_of_another_agent_was_evicted() {
 }
 
 #[test]
+fn a_ledger_of_an_earlier_agent_kept_its_cluster_from_leaving() {
+    let world = settled(&[(0, 1)]);
+    let mut seen = world.observe("one", || true);
+    seen.hub = Hub::Absent;
+    seen.agent.id = "another".into();
+    book_mut(&mut seen).deleting = true;
+    assert_eq!(plan(&seen), vec![] as Plan, "it is not this agent's");
+    // The ledger is for the hub that says to leave, whoever wrote it.
+    seen.leaving = Some(cleat_api::managedcluster::RemoveStrategy::Required);
+    assert_eq!(deletes(&plan(&seen)), [&id(0)]);
+    book_mut(&mut seen).deleting = false;
+    seen.leaving = Some(cleat_api::managedcluster::RemoveStrategy::Needless);
+    assert_ne!(plan(&seen), vec![] as Plan, "its marks come off");
+}
+
+#[test]
 fn an_eviction_took_what_the_lost_work_had_said_to_keep() {
     let mut world = settled(&[(0, 1), (1, 1)]);
     change(&mut world, |work| work.keep = keep_only(0));

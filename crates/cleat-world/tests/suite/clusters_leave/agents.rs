@@ -1,0 +1,181 @@
+//! Agents with no more than their own rights, denied ones, ones that never answer, and earlier ones.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use anyhow::{Context as _, Result};
+use cleat_agent::registration::{Live, live};
+use cleat_api::appliedmanifestwork::AppliedManifestWork;
+use cleat_api::managedcluster::CLUSTER_NAME_LABEL;
+use cleat_api::managedcluster::ManagedCluster;
+use cleat_api::managedcluster::RemoveStrategy::{Needless, Required};
+use cleat_hub::clusters;
+use cleat_runtime::clock::Clock;
+use cleat_runtime::tasks::Tasks;
+use cleat_world::within;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::ResourceExt as _;
+use kube::api::{Api, Patch};
+use serde_json::json;
+
+use super::party::Party;
+use crate::clusters::condition;
+use crate::{create, gone, seen};
+
+/// The hub's part again, with a clock that can be set ahead, in seconds.
+async fn hub_with_a_clock(party: &Party) -> (Tasks, Arc<AtomicI64>) {
+    party.fleet.tasks.shutdown().await;
+    let (tasks, ahead) = (Tasks::new(), Arc::new(AtomicI64::new(0)));
+    let reads = Arc::clone(&ahead);
+    let clock = Clock::new(move || {
+        Timestamp::now() + SignedDuration::from_secs(reads.load(Ordering::SeqCst))
+    });
+    clusters::start(clusters::Config { clock, ..party.fleet.config() }, &tasks);
+    (tasks, ahead)
+}
+
+fn secrets(party: &Party) -> Api<Secret> {
+    Api::namespaced(party.cluster.clone(), &format!("agent-{}", party.name))
+}
+
+const CREDENTIALS: &str = "hub-kubeconfig-secret";
+
+#[tokio::test]
+async fn an_agent_needs_no_more_than_its_own_rights_to_leave() -> Result<()> {
+    for strategy in [Required, Needless] {
+        let mut party = Party::with_own_rights("rights", strategy).await?;
+        party.work("w", vec![party.map("a")], json!({})).await?;
+        party.leave().await?;
+        party.left().await?;
+        party.no_ledgers().await?;
+        assert_eq!(party.maps().get_opt("a").await?.is_some(), strategy == Needless);
+        within("the agent to end", party.presence.until_left()).await?;
+        assert!(secrets(&party).get_opt(CREDENTIALS).await?.is_none(), "its credentials are left");
+        party.stop_agent().await;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_denied_cluster_leaves_with_everything_it_holds() -> Result<()> {
+    for strategy in [Required, Needless] {
+        let mut party = Party::with_own_rights("denied", strategy).await?;
+        party.work("w", vec![party.map("a")], json!({})).await?;
+        party.fleet.set_accepted(&party.name, false).await?;
+        party.fleet.until(&party.name, "HubAcceptedManagedCluster", "False").await?;
+        party.leave().await?;
+        party.left().await?;
+        party.no_ledgers().await?;
+        let map = party.maps().get_opt("a").await?;
+        assert_eq!(map.is_some(), strategy == Needless);
+        assert_eq!(map.map(|map| map.owner_references().len()).unwrap_or(0), 0, "marks are left");
+        party.stop_agent().await;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_end_is_written_down_before_the_hub_is_told() -> Result<()> {
+    let mut party = Party::with_own_rights("end", Required).await?;
+    // Nothing takes the agent's rights meanwhile.
+    party.fleet.tasks.shutdown().await;
+    party.leave().await?;
+    seen(&party.fleet.clusters(), &party.name, |one: &ManagedCluster| {
+        condition(one, "ResourcesReleased").is_some_and(|one| one.status == "True")
+    })
+    .await?;
+    let kept = secrets(&party).get(CREDENTIALS).await?;
+    assert_eq!(kept.annotations().get("cleat.dev/left").map(String::as_str), Some("true"));
+    // The agent dies right then; the hub forgets the cluster; another agent starts.
+    party.stop_agent().await;
+    let hub = Tasks::new();
+    clusters::start(party.fleet.config(), &hub);
+    party.left().await?;
+    party.start_agent();
+    within("the agent to end", party.presence.until_left()).await?;
+    assert!(secrets(&party).get_opt(CREDENTIALS).await?.is_none(), "its credentials are left");
+    party.stop_agent().await;
+    hub.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_that_lives_and_never_answers_is_told() -> Result<()> {
+    let mut party = Party::new("mute", Required).await?;
+    party.work("w", vec![party.map("a")], json!({})).await?;
+    let (hub, ahead) = hub_with_a_clock(&party).await;
+    party.stop_agent().await;
+    // It renews its lease and knows nothing of leaving, as an agent of OCM's.
+    let other = Tasks::new();
+    live(
+        Live {
+            name: party.name.clone(),
+            cluster_id: format!("id-of-{}", party.name),
+            hub_client: party.fleet.hub.clone(),
+            cluster_client: party.cluster.clone(),
+            clock: Clock::system(),
+            dice: Arc::new(|| 0),
+            rotation: None,
+            presence: Default::default(),
+        },
+        &other,
+    );
+    party.leave().await?;
+    party.says("Unjoining", "True", "waits for the cluster's agent").await?;
+    ahead.store(60, Ordering::SeqCst);
+    party.says("UnjoinFailed", "True", "does not know how to leave").await?;
+    party.maps().get("a").await.context("nobody did anything")?;
+    other.shutdown().await;
+    party.start_agent();
+    party.left().await?;
+    party.stop_agent().await;
+    hub.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_an_earlier_agent_noted_goes_with_the_cluster() -> Result<()> {
+    let mut party = Party::new("earlier", Required).await?;
+    party.work("w", vec![party.map("a")], json!({})).await?;
+    party.stop_agent().await;
+    // The work was forced away, and its ledger is by an agent of another id.
+    let ledgers: Api<AppliedManifestWork> = Api::all(party.cluster.clone());
+    let ledger = format!("{}-w", cleat_agent::work::hub_hash(&party.address()));
+    let patch = json!({ "spec": { "agentID": "an-earlier-one" } });
+    ledgers.patch(&ledger, &Default::default(), &Patch::Merge(patch)).await?;
+    let work = party.works().get("w").await?;
+    let free = json!({ "metadata": { "finalizers": null } });
+    party.works().patch("w", &Default::default(), &Patch::Merge(free)).await?;
+    crate::delete(&party.works(), "w").await?;
+    gone(&party.works(), &work).await?;
+    party.start_agent();
+    party.leave().await?;
+    party.left().await?;
+    party.no_ledgers().await?;
+    assert!(party.maps().get_opt("a").await?.is_none());
+    party.stop_agent().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_holds_the_namespace_on_the_hub_is_told() -> Result<()> {
+    let mut party = Party::new("held", Required).await?;
+    let (hub, ahead) = hub_with_a_clock(&party).await;
+    let maps: Api<ConfigMap> = Api::namespaced(party.fleet.hub.clone(), &party.name);
+    let map = json!({ "metadata": {
+        "name": "held", "labels": { CLUSTER_NAME_LABEL: party.name },
+        "finalizers": ["nobody.example/hold"],
+    } });
+    create(&maps, map).await?;
+    party.leave().await?;
+    seen(&maps, "held", |map: &ConfigMap| map.metadata.deletion_timestamp.is_some()).await?;
+    ahead.store(60, Ordering::SeqCst);
+    party.says("UnjoinFailed", "True", "nobody.example/hold").await?;
+    let free = json!({ "metadata": { "finalizers": null } });
+    maps.patch("held", &Default::default(), &Patch::Merge(free)).await?;
+    party.left().await?;
+    party.stop_agent().await;
+    hub.shutdown().await;
+    Ok(())
+}
