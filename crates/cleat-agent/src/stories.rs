@@ -22,12 +22,15 @@ pub struct Member {
     pub presence: Presence,
     /// Where its credentials are kept, if they are to go when it has left.
     pub keep: Option<Keep>,
+    /// Namespace and name of the Deployment this runs in, if it does: whoever takes that away says so
+    /// on it first, and policies are let go of without pruning.
+    pub deployment: Option<(String, String)>,
 }
 
 /// Starts all of them; they end with the tasks. `works` may change how works are looked after.
 pub fn start_stories(member: &Member, works: impl Fn(work::Config) -> work::Config, tasks: &Tasks) {
-    let Member { name, cluster_id: _, hub_client, cluster_client, hub_address, presence, keep } =
-        member;
+    let Member { name, cluster_id: _, hub_client, cluster_client, .. } = member;
+    let Member { hub_address, presence, keep, deployment, .. } = member;
     let (hub_client, cluster_client) = (hub_client.clone(), cluster_client.clone());
     let fleet = policy::Fleet {
         hub_client: hub_client.clone(),
@@ -35,7 +38,7 @@ pub fn start_stories(member: &Member, works: impl Fn(work::Config) -> work::Conf
         presence: presence.clone(),
     };
     let own = policy::Config::of_member(cluster_client.clone(), name);
-    policy::start(policy::Config { fleet: Some(fleet), ..own }, tasks);
+    policy::start(policy::Config { fleet: Some(fleet), deployment: deployment.clone(), ..own }, tasks);
     let sent = policy_sync::Config::new(hub_client.clone(), cluster_client.clone(), name);
     let sent = policy_sync::Config { presence: Some(presence.clone()), ..sent };
     policy_sync::start(sent, tasks);

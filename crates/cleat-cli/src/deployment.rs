@@ -37,6 +37,7 @@ pub(crate) fn objects(wish: &Wish<'_>) -> Vec<Object> {
         format!("--agent-namespace={namespace}"),
         "--bootstrap-dir=/bootstrap".to_owned(),
         format!("--remove-strategy={strategy}"),
+        format!("--deployment={namespace}/{NAME}"),
     ];
     arguments.extend(labels.iter().map(|(key, value)| format!("--label={key}={value}")));
     arguments.extend(lease_seconds.map(|seconds| format!("--lease-seconds={seconds}")));

@@ -64,9 +64,19 @@ pub(crate) struct Args {
     /// Requests under way at the same time, on each side
     #[arg(long, default_value_t = 32)]
     in_flight: usize,
+    /// The Deployment this runs in, as NAMESPACE/NAME: annotated with
+    /// policy.open-cluster-management.io/uninstalling, policies are let go of without pruning
+    #[arg(long, env = "CLEAT_DEPLOYMENT", value_parser = deployment)]
+    deployment: Option<(String, String)>,
     /// Give the cluster Cleat's definitions first, in place of others of the same names
     #[arg(long)]
     define: bool,
+}
+
+/// Namespace and name of a Deployment.
+pub(crate) fn deployment(text: &str) -> Result<(String, String), String> {
+    let (namespace, name) = text.split_once('/').ok_or("write NAMESPACE/NAME")?;
+    Ok((namespace.to_owned(), name.to_owned()))
 }
 
 fn duration(text: &str) -> Result<SignedDuration, String> {
@@ -126,7 +136,7 @@ async fn serve(args: Args) -> Result<()> {
         (_, name) => {
             let joined = args.joined.join(&cluster_client, name.as_deref()).await?;
             let (name, address) = (joined.name().to_owned(), joined.hub_address().to_owned());
-            let presence = joined.start(cluster_client, works, &tasks);
+            let presence = joined.start(cluster_client, works, args.deployment.clone(), &tasks);
             (name, address, presence)
         }
     };

@@ -44,8 +44,8 @@ struct Controller {
     namespaces: Vec<String>,
     /// The Deployment this runs in, as NAMESPACE/NAME: annotated with
     /// policy.open-cluster-management.io/uninstalling, policies are let go of without pruning
-    #[arg(long)]
-    deployment: Option<String>,
+    #[arg(long, value_parser = crate::agent::deployment)]
+    deployment: Option<(String, String)>,
     /// Whether selectors that do not say take namespaces that are being deleted
     #[arg(long, value_enum, default_value = "IfMatch")]
     default_terminating_namespace_inclusion: Inclusion,
@@ -86,19 +86,11 @@ async fn serve(args: Controller) -> Result<()> {
     if args.define {
         prepare::prepare_cluster(&cluster_client).await.context("give the cluster its kinds")?;
     }
-    let deployment = match args.deployment.as_deref() {
-        None => None,
-        Some(text) => {
-            let (namespace, name) =
-                text.split_once('/').context("--deployment is written NAMESPACE/NAME")?;
-            Some((namespace.to_owned(), name.to_owned()))
-        }
-    };
     let tasks = Tasks::new();
     let namespaces = args.namespaces.into_iter().filter(|name| !name.is_empty()).collect();
     let config = policy::Config {
         namespaces,
-        deployment,
+        deployment: args.deployment,
         terminating_namespaces: match args.default_terminating_namespace_inclusion {
             Inclusion::IfMatch => TerminatingNamespaces::Included,
             Inclusion::Drop => TerminatingNamespaces::Dropped,

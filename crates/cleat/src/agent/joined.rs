@@ -177,6 +177,7 @@ impl Joined {
         self,
         cluster_client: Client,
         works: impl Fn(work::Config) -> work::Config,
+        deployment: Option<(String, String)>,
         tasks: &Tasks,
     ) -> Presence {
         let Self { credentials, cluster_id, keep, line } = self;
@@ -188,6 +189,7 @@ impl Joined {
             hub_address: credentials.hub.server.clone(),
             presence: Presence::default(),
             keep: Some(keep.clone()),
+            deployment,
         };
         let rotation = Rotation { line, keep, credentials, lifetime_seconds: None };
         live(

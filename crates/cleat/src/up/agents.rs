@@ -60,6 +60,7 @@ pub(super) async fn start(
                 hub_address: HUB_ADDRESS.to_owned(),
                 presence: Presence::default(),
                 keep: None,
+                deployment: None,
             };
             let mut stop = tasks.stop();
             tasks.spawn("agent", async move {

@@ -115,6 +115,7 @@ impl Party {
             hub_address: self.address(),
             presence: self.presence.clone(),
             keep: self.keep.clone(),
+            deployment: None,
         };
         live(
             Live {
