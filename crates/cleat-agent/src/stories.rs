@@ -38,7 +38,10 @@ pub fn start_stories(member: &Member, works: impl Fn(work::Config) -> work::Conf
         presence: presence.clone(),
     };
     let own = policy::Config::of_member(cluster_client.clone(), name);
-    policy::start(policy::Config { fleet: Some(fleet), deployment: deployment.clone(), ..own }, tasks);
+    policy::start(
+        policy::Config { fleet: Some(fleet), deployment: deployment.clone(), ..own },
+        tasks,
+    );
     let sent = policy_sync::Config::new(hub_client.clone(), cluster_client.clone(), name);
     let sent = policy_sync::Config { presence: Some(presence.clone()), ..sent };
     policy_sync::start(sent, tasks);

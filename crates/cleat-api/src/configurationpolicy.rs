@@ -30,6 +30,10 @@ pub const ENCRYPTION_IV: &str = "policy.open-cluster-management.io/encryption-iv
 /// On a policy, and on the deployment of its controller: the controller is about to leave.
 pub const UNINSTALLING: &str = "policy.open-cluster-management.io/uninstalling";
 
+/// On a policy that is part of another: it is not evaluated, and is not to be deleted either. It waits for
+/// others, or nobody can tell what it is to be.
+pub const STOPPED: &str = "policy.open-cluster-management.io/stopped";
+
 /// On a definition: its objects may stand in a Policy's `policy-templates`.
 pub const POLICY_TYPE_LABEL: &str = "policy.open-cluster-management.io/policy-type";
 

@@ -3,7 +3,7 @@
 use alloc::borrow::ToOwned as _;
 use alloc::string::String;
 
-use cleat_api::configurationpolicy::ConfigurationPolicySpec;
+use cleat_api::configurationpolicy::{ConfigurationPolicySpec, STOPPED};
 use cleat_api::policy::PolicyTemplate;
 use cleat_api::policy::name::{
     CLUSTER_NAME, CLUSTER_NAMESPACE, OLD_CLUSTER_NAME, OLD_CLUSTER_NAMESPACE, PARENT_POLICY,
@@ -103,7 +103,8 @@ pub(crate) fn changed(live: &Value, wanted: &Value) -> Option<Value> {
     };
     let owners = wanted.pointer("/metadata/ownerReferences");
     let owned = live.pointer("/metadata/ownerReferences") == owners;
-    if !spec && owned && covers("/metadata/labels") && covers("/metadata/annotations") {
+    let stopped = is_stopped(live);
+    if !spec && owned && !stopped && covers("/metadata/labels") && covers("/metadata/annotations") {
         return None;
     }
     let mut next = live.clone();
@@ -115,8 +116,9 @@ pub(crate) fn changed(live: &Value, wanted: &Value) -> Option<Value> {
     metadata.insert("ownerReferences".to_owned(), owners.cloned().unwrap_or_default());
     for field in ["labels", "annotations"] {
         let mut all = map(metadata.get(field));
+        all.remove(STOPPED);
         all.extend(map(wanted.pointer("/metadata").and_then(|own| own.get(field))));
-        if !all.is_empty() {
+        if !all.is_empty() || metadata.contains_key(field) {
             metadata.insert(field.to_owned(), Value::Object(all));
         }
     }
@@ -143,10 +145,20 @@ fn is_same_spec(kind: &str, live: Option<&Value>, wanted: Option<&Value>) -> boo
 /// The object as one that looks at nothing until it is told to again. `None`: it is.
 pub(crate) fn stopped(live: &Value) -> Option<Value> {
     let never = json!({ "compliant": "never", "noncompliant": "never" });
-    if live.pointer("/spec/evaluationInterval") == Some(&never) {
+    if live.pointer("/spec/evaluationInterval") == Some(&never) && is_stopped(live) {
         return None;
     }
     let mut next = live.clone();
     next.get_mut("spec")?.as_object_mut()?.insert("evaluationInterval".to_owned(), never);
+    let metadata = next.get_mut("metadata")?.as_object_mut()?;
+    let mut annotations = map(metadata.get("annotations"));
+    annotations.insert(STOPPED.to_owned(), Value::String("true".to_owned()));
+    metadata.insert("annotations".to_owned(), Value::Object(annotations));
     Some(next)
+}
+
+/// Whether it was stopped; whoever only wants it to look at nothing does not say so.
+fn is_stopped(live: &Value) -> bool {
+    let annotations = live.pointer("/metadata/annotations");
+    annotations.is_some_and(|annotations| annotations.get(STOPPED).is_some())
 }

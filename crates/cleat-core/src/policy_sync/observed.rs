@@ -131,6 +131,8 @@ pub struct Marked {
     pub made: Vec<Made>,
     /// What it says of itself.
     pub says: Option<String>,
+    /// What it said of itself before, if it is on its way out.
+    pub told: Vec<Told>,
 }
 
 /// An object that a template made, or would take away with it.

@@ -130,7 +130,9 @@ fn prunes(spec: &PolicySpec) -> bool {
 fn held(seen: &Observed, replica: &Policy) -> Option<Action> {
     let held = replica.finalizers.iter().any(|one| one == HOLD);
     let leaving = replica.finalizers.iter().any(|one| one == LEAVE_FINALIZER);
-    let wanted = prunes(&replica.spec) || held && leaving;
+    // What left the policy and is still there may be pruning.
+    let left = held && left(seen, &replica.spec).next().is_some();
+    let wanted = prunes(&replica.spec) || held && leaving || left;
     let others = replica.finalizers.iter().map(String::as_str).filter(|one| *one != HOLD);
     match (held, wanted) {
         (false, true) => Some(finalizers(seen, replica, others.chain([HOLD]).collect())),
@@ -257,20 +259,25 @@ fn templates(seen: &Observed, local: &Policy) -> Plan {
         let target = served.target(&seen.place.cluster_namespace, &name);
         actions.push(Action { side: Side::Cluster, target, write });
     }
-    let listed: BTreeSet<(String, String)> = local
-        .spec
-        .policy_templates
-        .iter()
-        .filter_map(template::id)
-        .map(|id| (id.kind.kind, id.name))
-        .collect();
-    for Marked { target, kind, uid, deleting, .. } in seen.marked.iter().flatten() {
-        let stays = listed.contains(&(kind.clone(), target.id.name.clone()));
-        if !stays && !deleting {
-            actions.push(remove(target.clone(), uid));
-        }
+    if template::are_certain(&local.spec) {
+        let going = left(seen, &local.spec).flatten().filter(|one| !one.deleting);
+        actions.extend(going.map(|Marked { target, uid, .. }| remove(target.clone(), uid)));
     }
     if actions.is_empty() { vec![] } else { vec![actions] }
+}
+
+/// What is marked as a template of the policy and is not in it. `None` stands for what nobody saw.
+pub(crate) fn left<'a>(
+    seen: &'a Observed,
+    spec: &PolicySpec,
+) -> impl Iterator<Item = Option<&'a Marked>> + use<'a> {
+    let listed = spec.policy_templates.iter().filter_map(template::id);
+    let listed: BTreeSet<(String, String)> = listed.map(|id| (id.kind.kind, id.name)).collect();
+    let unseen = seen.marked.is_none().then_some(None);
+    let left = seen.marked.iter().flatten().filter(move |marked| {
+        !listed.contains(&(marked.kind.clone(), marked.target.id.name.clone()))
+    });
+    unseen.into_iter().chain(left.map(Some))
 }
 
 fn must_wait(seen: &Observed, id: &Id) -> bool {

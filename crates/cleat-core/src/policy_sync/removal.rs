@@ -11,10 +11,12 @@ use cleat_api::configurationpolicy::RelatedObject;
 use cleat_api::leftoverrecord::LeftObject;
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_api::manifestwork::{BlockedObject, Removal, ResourceCount};
+use cleat_api::policy::name::PARENT_POLICY;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
+use super::history::of_object;
 use super::observed::{Made, Marked, Observed, Policy};
 use super::plan::{hub_side, target};
 use crate::id::{Id, Target};
@@ -48,7 +50,11 @@ impl Marked {
         let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
         let finalizers = finalizers.into_iter().flatten().filter_map(Value::as_str);
         let deleting = text("/metadata/deletionTimestamp");
+        let labels = object.pointer("/metadata/labels");
+        let policy = labels.and_then(|labels| labels.get(PARENT_POLICY)).and_then(Value::as_str);
+        let told = deleting.and(policy).map(|policy| of_object(policy, object));
         Self {
+            told: told.unwrap_or_default(),
             uid: text("/metadata/uid").unwrap_or_default().to_owned(),
             resource_version: text("/metadata/resourceVersion").unwrap_or_default().to_owned(),
             deleting: deleting.is_some(),

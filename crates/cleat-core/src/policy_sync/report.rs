@@ -6,14 +6,14 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use cleat_api::configurationpolicy::state;
-use cleat_api::policy::{PolicyStatus, TemplateDetail};
+use cleat_api::policy::{PolicySpec, PolicyStatus, TemplateDetail};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::event;
 use super::history::{self, Told};
-use super::observed::{Copy, Live, Observed, Policy, Standing};
-use super::plan::{hub_side, target};
+use super::observed::{Copy, Live, Marked, Observed, Policy, Standing, TemplateKind};
+use super::plan::{hub_side, left, target};
 use super::removal;
 use super::template;
 use crate::policy::observed::Kind;
@@ -38,6 +38,7 @@ pub fn report(seen: &Observed) -> Verdict {
         || matches!(seen.local, Copy::Unknown(_))
         || seen.states.values().any(|one| matches!(one, Standing::Unknown(_)))
         || seen.live.values().any(|one| matches!(one, Live::Unknown(_)))
+        || seen.kinds.values().any(|one| matches!(one, TemplateKind::Unknown(_)))
         || seen.resources.values().any(|one| matches!(one, Kind::Unknown(_)))
         || seen.marked.is_none()
         || seen.leaving.is_err();
@@ -45,8 +46,9 @@ pub fn report(seen: &Observed) -> Verdict {
     let wake = [retry, look].into_iter().flatten().min();
     let Some(local) = seen.local.policy() else {
         let publish = seen.replica.policy().and_then(|replica| {
-            let status = extras(seen, replica)?;
-            Some(vec![vec![said(seen, replica, hub_side(seen), status)]])
+            let mut status = extras(seen, replica).unwrap_or_default();
+            status.extend(orphaned(seen, replica));
+            (!status.is_empty()).then(|| vec![vec![said(seen, replica, hub_side(seen), status)]])
         });
         return Verdict { publish: publish.unwrap_or_default(), wake };
     };
@@ -71,6 +73,7 @@ pub fn report(seen: &Observed) -> Verdict {
         }
         details.push(history::detail(&judged.name, history::merged(told, before)));
     }
+    details.extend(leftovers(seen, &local.spec, &local.status));
     if !events.is_empty() {
         publish.push(events);
     }
@@ -83,6 +86,32 @@ pub fn report(seen: &Observed) -> Verdict {
     Verdict { publish, wake }
 }
 
+/// What is said of templates that left the policy and do not go.
+fn leftovers(seen: &Observed, spec: &PolicySpec, before: &PolicyStatus) -> Vec<TemplateDetail> {
+    let stuck = left(seen, spec).flatten().filter(|one| one.deleting);
+    stuck.map(|one| going(seen, one, before)).collect()
+}
+
+fn going(seen: &Observed, one: &Marked, before: &PolicyStatus) -> TemplateDetail {
+    let name = &one.target.id.name;
+    let mut told = seen.told.get(name).cloned().unwrap_or_default();
+    told.extend(one.told.iter().cloned());
+    history::detail(name, history::merged(told, detail_of(before, name)))
+}
+
+/// What the hub is told while the copy is gone and templates of it are not.
+fn orphaned(seen: &Observed, replica: &Policy) -> Map<String, Value> {
+    let stuck = seen.marked.iter().flatten().filter(|one| one.deleting);
+    let details: Vec<_> = stuck.map(|one| going(seen, one, &replica.status)).collect();
+    let mut fields = Map::new();
+    if !details.is_empty() && details != replica.status.details {
+        let compliant = overall(&details, replica.status.compliant.as_deref());
+        fields.insert("compliant".to_owned(), json!(compliant));
+        fields.insert("details".to_owned(), json!(details));
+    }
+    fields
+}
+
 fn detail_of<'a>(status: &'a PolicyStatus, name: &str) -> Option<&'a TemplateDetail> {
     status.details.iter().find(|detail| detail.template_meta.name == name)
 }
@@ -91,8 +120,10 @@ fn detail_of<'a>(status: &'a PolicyStatus, name: &str) -> Option<&'a TemplateDet
 fn known(seen: &Observed, local: &Policy, index: usize, name: &str) -> Vec<Told> {
     let mut told = seen.told.get(name).cloned().unwrap_or_default();
     let id = local.spec.policy_templates.get(index).and_then(template::id);
+    // What is on its way out may have been another copy's, and still is what stands in the way.
     if let Some(Live::Present(live)) = id.and_then(|id| seen.live.get(&id))
-        && super::desired::owner_uid(live) == Some(local.uid.as_str())
+        && (super::desired::owner_uid(live) == Some(local.uid.as_str())
+            || template::is_deleting(live))
     {
         told.extend(history::of_object(&seen.name, live));
     }

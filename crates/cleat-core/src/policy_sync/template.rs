@@ -1,7 +1,7 @@
 //! What becomes of each template of a policy: an object, a wait for others, or a complaint.
 
 use alloc::borrow::ToOwned;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
@@ -43,6 +43,23 @@ pub(crate) fn id(template: &PolicyTemplate) -> Option<TemplateId> {
     };
     let kind = KindName { api_version: text("/apiVersion")?, kind: text("/kind")? };
     Some(TemplateId { kind, name: text("/metadata/name")? })
+}
+
+/// Whether the policy says for certain which templates it has: each has a name, none has another's,
+/// and the hub knew them all. While it does not, one that seems to have left may only be misspelled,
+/// and taking it away would take away what it made.
+pub(crate) fn are_certain(spec: &PolicySpec) -> bool {
+    let mut names = BTreeSet::new();
+    spec.policy_templates.iter().all(|template| {
+        let id = id(template).map(|id| (id.kind.kind, id.name));
+        hub_mistake(template).is_none() && id.is_some_and(|id| names.insert(id))
+    })
+}
+
+/// What the hub could not resolve in a template.
+fn hub_mistake(template: &PolicyTemplate) -> Option<&str> {
+    let annotations = template.object_definition.pointer("/metadata/annotations")?.as_object()?;
+    annotations.get(HUB_TEMPLATES_ERROR)?.as_str()
 }
 
 /// How events call a template.
@@ -111,9 +128,7 @@ fn one(
     };
     let definition = &template.object_definition;
     let served = served(seen, &id)?;
-    let mistake = definition.pointer("/metadata/annotations").and_then(Value::as_object);
-    let mistake = mistake.and_then(|all| all.get(HUB_TEMPLATES_ERROR)).and_then(Value::as_str);
-    if let Some(message) = mistake {
+    if let Some(message) = hub_mistake(template) {
         return Err(Stop::Fault(message.to_owned()));
     }
     waits(seen, local, template)?;

@@ -1,4 +1,5 @@
 //! The life of a policy on a cluster, planned by hand and in a small world with crashes.
 
+mod histories;
 mod stories;
 mod world;

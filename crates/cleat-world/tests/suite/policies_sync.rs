@@ -10,6 +10,7 @@ use cleat_runtime::connect::connect;
 use cleat_runtime::tasks::Tasks;
 use cleat_world::{World, within};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::{Api, Patch};
 use kube::runtime::wait::await_condition;
@@ -214,6 +215,92 @@ async fn a_dependency_that_is_lost_prunes_nothing() -> Result<()> {
     site.send("root.base", vec![site.template("base", "None")]).await?;
     let back = site.stands("root.late", "Compliant").await?;
     assert!(newest(&back).is_some_and(|message| message.starts_with("Compliant; notification")));
+    Ok(())
+}
+
+/// A slip in the policy, or a lookup that the hub could not answer, must not prune what is there.
+#[tokio::test]
+async fn a_template_whose_name_is_in_doubt_takes_no_other_away() -> Result<()> {
+    let site = Site::start("sync-doubt").await?;
+    let both = vec![site.template("a", "DeleteAll"), site.template("b", "DeleteAll")];
+    site.send("root.p", both).await?;
+    site.stands("root.p", "Compliant").await?;
+    let made = site.maps().get("b").await?;
+    let mut unresolved =
+        site.template("{{hub fromConfigMap \"\" \"m\" \"name\" hub}}", "DeleteAll");
+    unresolved["objectDefinition"]["metadata"]["annotations"] =
+        json!({ "policy.open-cluster-management.io/hub-templates-error": "no such map" });
+    for doubtful in [site.template("a", "DeleteAll"), unresolved] {
+        let all = vec![site.template("a", "DeleteAll"), doubtful];
+        let patch = Patch::Merge(json!({ "spec": { "policy-templates": all } }));
+        site.replicas().patch("root.p", &Default::default(), &patch).await?;
+        site.stands("root.p", "NonCompliant").await?;
+        let kept = site.templates().get("b").await?;
+        assert_eq!(kept.metadata.deletion_timestamp, None, "removed by a slip");
+        assert_eq!(site.maps().get("b").await?.metadata.uid, made.metadata.uid);
+        let patch = Patch::Merge(json!({ "spec": { "policy-templates": [
+            site.template("a", "DeleteAll"), site.template("b", "DeleteAll"),
+        ] } }));
+        site.replicas().patch("root.p", &Default::default(), &patch).await?;
+        site.stands("root.p", "Compliant").await?;
+    }
+    let patch =
+        Patch::Merge(json!({ "spec": { "policy-templates": [site.template("a", "None")] } }));
+    site.replicas().patch("root.p", &Default::default(), &patch).await?;
+    site.absent(&site.maps(), "b").await
+}
+
+/// A template that left the policy and cannot go is seen on the hub, which is held until it went.
+#[tokio::test]
+async fn a_template_that_left_and_hangs_is_seen_on_the_hub() -> Result<()> {
+    let site = Site::start("sync-left").await?;
+    site.send("root.p", vec![site.template("a", "DeleteAll"), site.template("b", "None")]).await?;
+    site.stands("root.p", "Compliant").await?;
+    let hold = Patch::Merge(json!({ "metadata": { "finalizers": ["example.com/hold"] } }));
+    site.maps().patch("a", &Default::default(), &hold).await?;
+    let patch =
+        Patch::Merge(json!({ "spec": { "policy-templates": [site.template("b", "None")] } }));
+    site.replicas().patch("root.p", &Default::default(), &patch).await?;
+    let replicas = site.replicas();
+    let stuck = seen(&replicas, "root.p", |policy: &Policy| {
+        let details = policy.status.iter().flat_map(|status| &status.details);
+        let mut said = details.filter_map(|detail| detail.history.first());
+        said.any(|one| one.message.starts_with("Terminating; "))
+    });
+    assert_eq!(stuck.await?.metadata.finalizers.unwrap_or_default(), [HOLD]);
+    let release = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    site.maps().patch("a", &Default::default(), &release).await?;
+    seen(&site.replicas(), "root.p", |policy: &Policy| {
+        policy.metadata.finalizers.as_ref().is_none_or(Vec::is_empty)
+    })
+    .await?;
+    site.stands("root.p", "Compliant").await?;
+    Ok(())
+}
+
+/// On servers that others use too, their policies would go.
+#[tokio::test]
+async fn templates_go_with_the_kind_of_their_policy_and_prune_nothing() -> Result<()> {
+    let site = Site::start("sync-kind-goes").await?;
+    if !site.world.is_embedded() {
+        return Ok(());
+    }
+    site.send("root.p", vec![site.template("a", "DeleteAll")]).await?;
+    site.stands("root.p", "Compliant").await?;
+    let first = site.templates().get("a").await?;
+    let definitions: Api<CustomResourceDefinition> = Api::all(site.cluster.clone());
+    let name = "policies.policy.open-cluster-management.io";
+    delete(&definitions, name).await?;
+    site.absent(&definitions, name).await?;
+    // As the garbage collector does, for an owner that is gone.
+    if site.templates().get_opt("a").await?.is_some() {
+        delete(&site.templates(), "a").await?;
+    }
+    site.absent(&site.templates(), "a").await?;
+    assert!(site.maps().get_opt("a").await?.is_some(), "pruned because the kind went");
+    prepare_cluster(&site.cluster).await?;
+    let again = seen(&site.templates(), "a", |_: &ConfigurationPolicy| true).await?;
+    assert_ne!(again.metadata.uid, first.metadata.uid);
     Ok(())
 }
 

@@ -263,10 +263,13 @@ fn a_dependency_that_goes_pending_takes_nothing_away() {
         json!({ "compliant": "never", "noncompliant": "never" })
     );
     assert_eq!(kept["spec"]["pruneObjectBehavior"], "DeleteAll");
+    let mark = "policy.open-cluster-management.io/stopped";
+    assert_eq!(kept["metadata"]["annotations"][mark], "true");
     assert_eq!(World::status(&world.hub).compliant.as_deref(), Some("Pending"));
     world.states.insert("base".into(), Some("Compliant".into()));
     world.settle();
     assert!(world.templates["a"]["spec"].get("evaluationInterval").is_none());
+    assert!(world.templates["a"]["metadata"]["annotations"].get(mark).is_none());
     assert_eq!(world.templates["a"]["metadata"]["uid"], uid);
 }
 
@@ -282,6 +285,93 @@ fn a_template_the_hub_could_not_resolve_is_stopped_and_not_taken_away() {
     assert_eq!(world.templates["a"]["metadata"]["uid"], uid);
     let status = World::status(&world.hub);
     assert_eq!(status.details[0].history[0].message, "NonCompliant; template-error; no such map");
+}
+
+/// The name itself is what the hub could not resolve: the template that is there is not in the policy
+/// any more, as far as one can see.
+#[test]
+fn a_template_whose_name_the_hub_could_not_resolve_takes_no_other_away() {
+    let mut world = sent(vec![template("web-c1", "DeleteAll")]);
+    let uid = world.templates["web-c1"]["metadata"]["uid"].clone();
+    let mut broken = template("web-{{hub .ManagedClusterName hub}}", "DeleteAll");
+    broken["objectDefinition"]["metadata"]["annotations"] =
+        json!({ "policy.open-cluster-management.io/hub-templates-error": "no such map" });
+    world.send(spec(vec![broken]));
+    world.settle();
+    assert_eq!(world.templates["web-c1"]["metadata"]["uid"], uid, "deleted, and pruned");
+    world.send(spec(vec![template("web-c2", "DeleteAll")]));
+    world.settle();
+    assert_eq!(world.templates.keys().collect::<Vec<_>>(), ["web-c2"]);
+}
+
+#[test]
+fn a_name_given_twice_or_not_at_all_takes_no_template_away() {
+    let both = vec![template("a", "DeleteAll"), template("b", "DeleteAll")];
+    let mut nameless = template("b", "DeleteAll");
+    nameless["objectDefinition"]["metadata"] = json!({});
+    for second in [template("a", "DeleteAll"), nameless] {
+        let mut world = sent(both.clone());
+        world.send(spec(vec![template("a", "DeleteAll"), second]));
+        world.settle();
+        assert!(world.templates.contains_key("b"), "deleted by a slip of the pen, and pruned");
+    }
+}
+
+#[test]
+fn a_template_that_left_and_hangs_is_shown_on_the_hub_which_is_held_meanwhile() {
+    let mut world = sent(vec![template("a", "DeleteAll"), template("b", "None")]);
+    world.say("a", "Compliant; notification - x");
+    world.say("b", "Compliant; notification - y");
+    world.settle();
+    world.sticky = true;
+    world.send(spec(vec![template("b", "None")]));
+    world.settle();
+    world.templates.get_mut("a").unwrap()["status"] = json!({ "history": [{
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+        "message": "Terminating; violation - Failed to delete objects: x",
+    }] });
+    world.settle();
+    let told = World::status(&world.hub);
+    assert_eq!(told.compliant.as_deref(), Some("NonCompliant"));
+    assert_eq!(told.details[1].template_meta.name, "a");
+    assert!(told.details[1].history[0].message.starts_with("Terminating; "));
+    assert_eq!(world.hub.as_ref().unwrap()["metadata"]["finalizers"], json!([HOLD]));
+    world.templates.remove("a");
+    world.settle();
+    assert_eq!(world.hub.as_ref().unwrap()["metadata"]["finalizers"], json!([]));
+    assert_eq!(World::status(&world.hub).compliant.as_deref(), Some("Compliant"));
+}
+
+#[test]
+fn what_hangs_is_told_to_the_hub_though_somebody_took_the_copy_away() {
+    let mut world = sent(vec![template("a", "DeleteAll")]);
+    world.sticky = true;
+    world.recall();
+    world.settle();
+    world.local = None;
+    world.events.clear();
+    world.templates.get_mut("a").unwrap()["status"] = json!({ "history": [{
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+        "message": "Terminating; violation - Failed to delete objects: x",
+    }] });
+    world.settle();
+    let told = World::status(&world.hub);
+    assert_eq!(told.compliant.as_deref(), Some("NonCompliant"));
+    assert!(told.details[0].history[0].message.starts_with("Terminating; "));
+}
+
+#[test]
+fn templates_that_cannot_be_seen_are_looked_for_again() {
+    let mut world = sent(vec![template("a", "None"), template("b", "DeleteAll")]);
+    world.unmarked = true;
+    world.send(spec(vec![template("a", "None")]));
+    world.settle();
+    let verdict = crate::policy_sync::report(&world.observe());
+    assert!(verdict.wake.is_some(), "it goes on enforcing until something else happens");
+    assert_eq!(world.hub.as_ref().unwrap()["metadata"]["finalizers"], json!([HOLD]));
+    world.unmarked = false;
+    world.settle();
+    assert!(!world.templates.contains_key("b"));
 }
 
 #[test]

@@ -55,6 +55,8 @@ pub(super) struct World {
     pub(super) sticky: bool,
     /// How the cluster leaves its hub, if it does.
     pub(super) leaving: Option<RemoveStrategy>,
+    /// Not all templates can be seen.
+    pub(super) unmarked: bool,
 }
 
 impl World {
@@ -155,7 +157,7 @@ impl World {
             kinds: kinds.collect::<BTreeMap<KindName, TemplateKind>>(),
             live: live.collect(),
             resources: resources.collect(),
-            marked: Some(marked),
+            marked: (!self.unmarked).then_some(marked),
             leaving: Ok(self.leaving),
             states: states.collect(),
             told: said,
