@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use cleat_core::id::Id;
+use cleat_core::id::{Id, Target};
 use cleat_core::policy;
 use cleat_core::policy::observed::{Observed, Subject, TerminatingNamespaces};
 use cleat_core::write::{Action, Outcome, Plan, Propagation, Write};
@@ -41,6 +41,7 @@ use self::contents::Contents;
 use self::lists::Lists;
 use self::memory::{Memory, held_back};
 use self::observe::Waking;
+use self::sight::Fresh;
 use self::subjects::Subjects;
 use self::sweep::Sweeps;
 use crate::leave::Presence;
@@ -48,9 +49,14 @@ use crate::work::definitions;
 
 pub(crate) use self::records::end_of;
 
-/// Who `managedFields` say wrote. It must be nobody else's: by it, objects that a policy made are
-/// known again after a crash.
+/// Who writes, as servers are told.
 pub const FIELD_MANAGER: &str = "config-policy-controller";
+
+/// Who `managedFields` say wrote for a policy. It must be nobody else's, not even another policy's:
+/// by it, the objects that a policy made are known again after a crash.
+pub fn field_manager(policy: &str) -> String {
+    format!("{FIELD_MANAGER}/{policy}")
+}
 
 /// Where policies may live that no hub sent.
 pub const OWN_NAMESPACE: &str = "open-cluster-management-policies";
@@ -245,6 +251,12 @@ pub fn start(config: Config, tasks: &Tasks) {
     });
 }
 
+fn policy_target(namespace: &str, name: &str) -> Target {
+    let Scope { group, version, resource, .. } = scope();
+    let id = Id { group, resource, namespace: namespace.to_owned(), name: name.to_owned() };
+    Target { version, id }
+}
+
 fn scope() -> Scope {
     Scope {
         group: cleat_api::configurationpolicy::GROUP.to_owned(),
@@ -260,13 +272,22 @@ async fn reconcile(key: &Key, context: &Context) -> Wake {
     let mut waking = Waking::default();
     let mut held = None;
     for _ in 0..MOST_ROUNDS {
-        let seen = match context.observe(key, &mut waking).await {
-            Ok(seen) => seen,
-            // Something was not read yet. Whoever reads it wakes us.
-            Err(wake) => return wake,
+        let mut fresh = Fresh::Lately;
+        let (seen, plan) = loop {
+            let seen = match context.observe(key, &mut waking, fresh).await {
+                Ok(seen) => seen,
+                // Something was not read yet. Whoever reads it wakes us.
+                Err(wake) => return wake,
+            };
+            let (plan, until) =
+                context.memory.with(key, |life| held_back(life, policy::plan(&seen)));
+            held = until;
+            // One watch may be behind another: what seems to have left may be wanted again.
+            if fresh == Fresh::Now || !takes_away(&seen, &plan) {
+                break (seen, plan);
+            }
+            fresh = Fresh::Now;
         };
-        let (plan, until) = context.memory.with(key, |life| held_back(life, policy::plan(&seen)));
-        held = until;
         if !plan.is_empty() {
             context.execute(key, &seen, &plan, &mut waking).await;
             continue;
@@ -276,6 +297,13 @@ async fn reconcile(key: &Key, context: &Context) -> Wake {
     let again = Timestamp::now().checked_add(jiff::SignedDuration::from_millis(100)).ok();
     let wake = [held, again].into_iter().flatten().min();
     wake.map_or(Wake::OnChange, |time| Wake::After(until(time)))
+}
+
+/// Whether a policy that stays would delete anything.
+fn takes_away(seen: &Observed, plan: &Plan) -> bool {
+    let stays = matches!(&seen.policy, Subject::Policy(policy) if !policy.deleting);
+    let deletes = |action: &Action| matches!(action.write, Write::Delete { .. });
+    stays && plan.iter().flatten().any(deletes)
 }
 
 fn until(time: Timestamp) -> Duration {
@@ -319,13 +347,18 @@ impl Context {
         if plan.is_empty() {
             return true;
         }
-        let outcomes = self.executor.execute(plan).await;
+        let outcomes = match &seen.policy {
+            Subject::Policy(policy) => {
+                self.executor.named(field_manager(&policy.uid)).execute(plan).await
+            }
+            Subject::Absent | Subject::Unknown(_) => return false,
+        };
         let now = Timestamp::now();
         let mut all = true;
         for (action, outcome) in plan.iter().flatten().zip(outcomes.iter().flatten()) {
             all &= outcome.is_done();
             self.absorb(action, outcome);
-            waking.trials.remove(&action.target.id);
+            waking.forget(&action.target.id);
             self.memory.with(key, |life| life.happened(seen, action, outcome, now));
         }
         let actions = plan.iter().map(Vec::len).sum::<usize>();

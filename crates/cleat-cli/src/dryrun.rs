@@ -241,8 +241,11 @@ impl Tried {
 
     fn templates(&self, lookups: &Objects<'_>, options: &ResolveOptions) -> Templates {
         let disabled = self.annotation(DISABLE_TEMPLATES) == Some("true");
-        let failed =
-            |message: String| Templates::Failed { reason: reason::TEMPLATE_ERROR, message };
+        let failed = |message: String| Templates::Failed {
+            reason: reason::TEMPLATE_ERROR,
+            message,
+            passing: false,
+        };
         let Some(raw) = &self.spec.object_templates_raw else {
             let all = self.spec.object_templates.clone().unwrap_or_default();
             return Templates::Known(templates::prepared(all, disabled, false));

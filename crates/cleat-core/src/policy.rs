@@ -24,7 +24,7 @@ mod tracking;
 pub use interval::duration;
 pub use memory::{Deed, Memory};
 pub use plan::{Reads, is_due, namespaces, plan, reads};
-pub use reader::Question;
+pub use reader::{Question, Tried};
 pub use report::{Verdict, report};
 
 #[cfg(test)]

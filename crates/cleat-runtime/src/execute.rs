@@ -91,6 +91,12 @@ impl Executor {
         Self { strict: true, ..self }
     }
 
+    /// The same, under another name in `managedFields`.
+    #[must_use]
+    pub fn named(&self, field_manager: String) -> Self {
+        Self { field_manager: Some(field_manager), ..self.clone() }
+    }
+
     /// Performs `plan`, and answers in its shape.
     ///
     /// Steps run in order, and the actions of one at the same time. All of them are tried, even if

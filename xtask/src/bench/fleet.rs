@@ -160,6 +160,7 @@ async fn join(
         hub_address: "https://hub.bench".to_owned(),
         presence: presence.clone(),
         keep: None,
+        deployment: None,
     };
     let spread = name.bytes().fold(0_u16, |sum, byte| sum.wrapping_mul(31) ^ u16::from(byte));
     live(

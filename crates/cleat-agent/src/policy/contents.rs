@@ -37,7 +37,8 @@ struct Content {
     api_version: Box<str>,
     uid: Box<str>,
     revision: Box<str>,
-    touched: bool,
+    /// The uids of the policies that wrote it.
+    writers: Box<[Box<str>]>,
     json: Box<[u8]>,
 }
 
@@ -69,18 +70,20 @@ impl Contents {
     pub(super) fn get(&self, target: &Target, meta: &Meta) -> Option<Present> {
         let content = self.current(target, meta)?;
         let object = serde_json::from_slice(&content.json).ok()?;
-        Some(Present { object: Arc::new(object), touched: content.touched })
+        let writers = content.writers.iter().map(|writer| String::from(&**writer)).collect();
+        Some(Present { object: Arc::new(object), writers })
     }
 
     /// Keeps an object as a server told it.
     pub(super) fn keep(&self, id: &Id, mut object: Value) -> Present {
-        let mut touched = false;
+        let mut writers: Vec<String> = Vec::new();
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             let managers = metadata.remove("managedFields");
             let managers = managers.as_ref().and_then(Value::as_array).into_iter().flatten();
-            touched = managers
-                .filter_map(|entry| entry.get("manager")?.as_str())
-                .any(|manager| manager == FIELD_MANAGER);
+            let names = managers.filter_map(|entry| entry.get("manager")?.as_str());
+            let policies =
+                names.filter_map(|name| name.strip_prefix(FIELD_MANAGER)?.strip_prefix('/'));
+            writers.extend(policies.map(str::to_owned));
         }
         let text = |pointer: &str| {
             object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into()
@@ -89,11 +92,11 @@ impl Contents {
             api_version: text("/apiVersion"),
             uid: text("/metadata/uid"),
             revision: text("/metadata/resourceVersion"),
-            touched,
+            writers: writers.iter().map(|writer| writer.as_str().into()).collect(),
             json: serde_json::to_vec(&object).unwrap_or_default().into(),
         };
         self.lock().insert(id, content);
-        Present { object: Arc::new(object), touched }
+        Present { object: Arc::new(object), writers }
     }
 
     pub(super) fn forget(&self, id: &Id) {
@@ -153,12 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_we_wrote_is_known_by_its_manager() {
+    fn the_policies_that_wrote_an_object_are_known_by_its_managers() {
         let contents = Contents::default();
         let object = |manager: &str| json!({ "metadata": { "managedFields": [{ "manager": manager, "fieldsV1": {} }] } });
-        assert!(contents.keep(&id("a"), object(FIELD_MANAGER)).touched);
+        let ours = contents.keep(&id("a"), object(&crate::policy::field_manager("uid")));
+        assert_eq!(ours.writers, ["uid"]);
+        assert_eq!(contents.keep(&id("c"), object(FIELD_MANAGER)).writers, [""; 0]);
         let others = contents.keep(&id("b"), object("kubectl"));
-        assert!(!others.touched);
+        assert_eq!(others.writers, [""; 0]);
         assert_eq!(others.object.pointer("/metadata/managedFields"), None);
     }
 }

@@ -18,11 +18,15 @@ use crate::leave::ask;
 
 /// The definition of policies.
 pub(super) fn definition() -> Target {
+    definition_of("configurationpolicies")
+}
+
+fn definition_of(resource: &str) -> Target {
     let id = Id {
         group: "apiextensions.k8s.io".to_owned(),
         resource: "customresourcedefinitions".to_owned(),
         namespace: String::new(),
-        name: format!("configurationpolicies.{GROUP}"),
+        name: format!("{resource}.{GROUP}"),
     };
     Target { version: "v1".to_owned(), id }
 }
@@ -50,7 +54,7 @@ impl Context {
         // A policy goes with its kind, of which a watch may tell later than of the policy. What
         // cannot be undone is not decided from watches alone.
         let (definition, deployment) = match policy.deleting && !policy.finalizers.is_empty() {
-            true => (self.definition_now().await, self.deployment_now().await),
+            true => (self.definitions_now(policy).await, self.deployment_now().await),
             false => (self.definition_lately(), self.deployment_lately()),
         };
         let all = [definition, deployment, self.membership(policy).await];
@@ -101,8 +105,24 @@ impl Context {
         }
     }
 
-    async fn definition_now(&self) -> Departure {
-        match self.executor.read(Side::Cluster, &definition()).await {
+    /// Whether a policy goes only because its kind does, or the kind of the policy that it is part of:
+    /// then everything of that kind goes, and everything that it owns.
+    async fn definitions_now(&self, policy: &Policy) -> Departure {
+        let parts = policy.owner.iter().filter(|owner| {
+            owner.kind == "Policy" && owner.api_version.split('/').next() == Some(GROUP)
+        });
+        let owners = parts.map(|_| definition_of("policies"));
+        for target in [definition()].into_iter().chain(owners) {
+            match self.definition_now(&target).await {
+                Departure::Staying => {}
+                other => return other,
+            }
+        }
+        Departure::Staying
+    }
+
+    async fn definition_now(&self, definition: &Target) -> Departure {
+        match self.executor.read(Side::Cluster, definition).await {
             Read::Present(object) if is_deleting(&object) => Departure::Leaving,
             Read::Present(_) => Departure::Staying,
             Read::Absent => Departure::Leaving,

@@ -27,7 +27,9 @@ pub(super) struct Life {
     /// Updates of which the server said that they change nothing, by what would have been sent.
     pub(super) no_change: BTreeMap<Id, u64>,
     repairs: BTreeMap<Id, Repairs>,
-    generation: Option<i64>,
+    /// The policy that all this is about, and as it was then: under its name may be another now.
+    uid: String,
+    generation: i64,
 }
 
 impl Memory {
@@ -46,14 +48,16 @@ impl Memory {
 
 impl Life {
     /// What is remembered of the policy as it is now: what was refused before may be asked for
-    /// differently.
-    pub(super) fn of_generation(&mut self, generation: i64) -> cleat_core::policy::Memory {
-        if self.generation.is_some_and(|before| before != generation) {
+    /// differently, and another policy has no past.
+    pub(super) fn of(&mut self, uid: &str, generation: i64) -> cleat_core::policy::Memory {
+        if self.uid != uid {
+            *self = Self { uid: uid.to_owned(), generation, ..Self::default() };
+        } else if self.generation != generation {
             self.memory.troubles.clear();
             self.repairs.clear();
             self.no_change.clear();
         }
-        self.generation = Some(generation);
+        self.generation = generation;
         self.memory.clone()
     }
 
@@ -116,4 +120,25 @@ pub(super) fn held_back(life: &mut Life, plan: Plan) -> (Plan, Option<Timestamp>
         going.clear();
     }
     (going, until)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cleat_core::policy::Deed;
+
+    #[test]
+    fn a_policy_made_anew_under_the_same_name_has_no_past() {
+        let (memory, key) = (Memory::default(), ("n".to_owned(), "p".to_owned()));
+        let done = |life: &mut Life| {
+            life.memory.deeds.insert(Id::default(), Deed::Created);
+        };
+        let deeds = |uid: &str, generation: i64| {
+            memory.with(&key, |life| life.of(uid, generation).deeds.len())
+        };
+        assert_eq!(deeds("first", 1), 0);
+        memory.with(&key, done);
+        assert_eq!((deeds("first", 1), deeds("first", 2)), (1, 1));
+        assert_eq!(deeds("second", 2), 0);
+    }
 }

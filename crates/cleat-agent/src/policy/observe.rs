@@ -10,8 +10,8 @@ use std::time::Duration;
 use cleat_api::configurationpolicy::reason;
 use cleat_core::id::Id;
 use cleat_core::policy::observed::{
-    Cluster, Controller, Definition, Departure, Kind, KindName, Namespace, Observed, Pick, Policy,
-    Read, Resolution, Subject, Template, Templates, Trial,
+    Cluster, Controller, Definition, Departure, Kind, KindName, ListOf, Namespace, Observed, Pick,
+    Policy, Read, Resolution, Served, Subject, Template, Templates, Trial,
 };
 use cleat_core::policy::{self, Reads};
 use cleat_runtime::follow::{Follow, Held, Scope};
@@ -20,6 +20,7 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::sight::Fresh;
 use super::subjects::Needs;
 use super::templates::Answers;
 use super::{Context, Key, records, templates};
@@ -35,11 +36,25 @@ const SOON: Duration = Duration::from_millis(500);
 #[derive(Default)]
 pub(super) struct Waking {
     pub(super) trials: BTreeMap<Id, Trial>,
+    pub(super) creations: BTreeMap<Id, Trial>,
+}
+
+impl Waking {
+    /// What was said of this object does not hold any more.
+    pub(super) fn forget(&mut self, id: &Id) {
+        self.trials.remove(id);
+        self.creations.remove(id);
+    }
 }
 
 impl Context {
     /// Everything about a policy. `Err`: something was not read yet; when to look again.
-    pub(super) async fn observe(&self, key: &Key, waking: &mut Waking) -> Result<Observed, Wake> {
+    pub(super) async fn observe(
+        &self,
+        key: &Key,
+        waking: &mut Waking,
+        fresh: Fresh,
+    ) -> Result<Observed, Wake> {
         let (subject, annotations) = self.subject(key);
         let mut seen = Observed {
             now: Timestamp::now(),
@@ -54,8 +69,13 @@ impl Context {
             templates: Templates::Failed {
                 reason: reason::TEMPLATE_ERROR,
                 message: "the templates were not looked at".to_owned(),
+                passing: true,
             },
-            cluster: Cluster { trials: waking.trials.clone(), ..Cluster::default() },
+            cluster: Cluster {
+                trials: waking.trials.clone(),
+                creations: waking.creations.clone(),
+                ..Cluster::default()
+            },
             memory: policy::Memory::default(),
         };
         let policy = match &seen.policy {
@@ -63,15 +83,18 @@ impl Context {
             Subject::Absent => return Ok(seen),
             Subject::Unknown(_) => return Err(Wake::After(SOON * 10)),
         };
-        seen.memory = self.memory.with(key, |life| life.of_generation(policy.generation));
+        seen.memory = self.memory.with(key, |life| life.of(&policy.uid, policy.generation));
+        if fresh == Fresh::Now && !self.is_current(&policy).await {
+            return Err(Wake::After(SOON));
+        }
         seen.controller.departure = self.departure(&policy).await;
         let before = self.subjects.needs(key);
         let mut look =
-            Looking { key, needs: Needs::default(), before, answers: Answers::default() };
+            Looking { key, fresh, needs: Needs::default(), before, answers: Answers::default() };
         if !policy.spec.namespace_selector.is_empty() && !policy.deleting {
             look.needs.namespaces = true;
             self.care_more(&look);
-            seen.cluster.namespaces = Some(self.namespaces().ok_or(Wake::After(SOON))?);
+            seen.cluster.namespaces = Some(self.namespaces(fresh).await.ok_or(Wake::After(SOON))?);
         }
         if !policy::is_due(&seen) {
             if !policy.deleting {
@@ -138,10 +161,10 @@ impl Context {
                         !absent || self.skips(&name, seen, &mut look).await
                     }
                     Read::Namespaces => {
-                        seen.cluster.namespaces = self.namespaces();
+                        seen.cluster.namespaces = self.namespaces(look.fresh).await;
                         seen.cluster.namespaces.is_some()
                     }
-                    Read::List(of) => match self.lists.get(&of) {
+                    Read::List(of) => match self.list(&of, look.fresh).await {
                         Some(all) => seen.cluster.lists.insert(of, all).is_none(),
                         None => false,
                     },
@@ -166,8 +189,9 @@ impl Context {
                 left += usize::from(!known);
             }
             self.sweep(&objects).await;
+            let fresh = look.fresh;
             let sights = objects.into_iter().map(|target| async move {
-                let sight = self.sight(&target).await;
+                let sight = self.sight(&target, fresh).await;
                 (target.id, sight)
             });
             let sights: Vec<_> =
@@ -214,7 +238,18 @@ impl Context {
     }
 
     /// All namespaces. `None`: they were not read yet.
-    fn namespaces(&self) -> Option<Result<Vec<Namespace>, String>> {
+    async fn namespaces(&self, fresh: Fresh) -> Option<Result<Vec<Namespace>, String>> {
+        if fresh == Fresh::Now {
+            let kind = Served {
+                group: String::new(),
+                version: "v1".to_owned(),
+                resource: "namespaces".to_owned(),
+                namespaced: false,
+            };
+            let of = ListOf { kind, namespace: String::new(), labels: String::new() };
+            let all = self.list_now(&of).await;
+            return Some(all.map(|all| all.iter().map(|one| namespace(one)).collect()));
+        }
         let follow = self.namespaces.get_or_init(|| {
             let scope = Scope {
                 version: "v1".to_owned(),
@@ -242,6 +277,7 @@ impl Context {
 /// One look at a policy's world.
 pub(super) struct Looking<'a> {
     pub(super) key: &'a Key,
+    pub(super) fresh: Fresh,
     pub(super) needs: Needs,
     pub(super) before: Needs,
     pub(super) answers: Answers,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cleat_api::configurationpolicy::ConfigurationPolicy;
+use cleat_api::configurationpolicy::{ConfigurationPolicy, STOPPED};
 use cleat_core::policy::observed::{Owner, Policy, Subject};
 use cleat_core::write::Outcome;
 use cleat_runtime::follow::Held;
@@ -25,6 +25,8 @@ pub(super) fn subject(held: &Held) -> (Subject, BTreeMap<String, String>) {
         }
     };
     let ConfigurationPolicy { metadata, spec, status } = policy;
+    let annotations = metadata.annotations.as_ref();
+    let stopped = annotations.is_some_and(|all| all.contains_key(STOPPED));
     let owner = metadata.owner_references.unwrap_or_default().into_iter().next();
     let seen = Policy {
         namespace: metadata.namespace.unwrap_or_default(),
@@ -34,6 +36,7 @@ pub(super) fn subject(held: &Held) -> (Subject, BTreeMap<String, String>) {
         generation: metadata.generation.unwrap_or_default(),
         finalizers: metadata.finalizers.unwrap_or_default(),
         deleting: metadata.deletion_timestamp.is_some(),
+        stopped,
         owner: owner.map(|owner| Owner {
             api_version: owner.api_version,
             kind: owner.kind,

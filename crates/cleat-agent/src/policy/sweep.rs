@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cleat_core::id::{Id, Target};
+use cleat_core::policy::observed::ListOf;
 use cleat_runtime::mirror::Look;
 use serde::Deserialize;
 use serde_json::Value;
@@ -83,26 +84,46 @@ impl Context {
         })
     }
 
+    /// All objects of a kind in a namespace with these labels, as the server has them now.
+    pub(super) async fn list_now(&self, of: &ListOf) -> Result<Vec<Arc<Value>>, String> {
+        let like = of.kind.target(&of.namespace, "");
+        let (mut all, mut next) = (Vec::new(), String::new());
+        loop {
+            let page = self.page(&like, &of.labels, &next).await?;
+            all.extend(page.items.into_iter().map(Arc::new));
+            next = page.metadata.r#continue;
+            if next.is_empty() {
+                return Ok(all);
+            }
+        }
+    }
+
+    async fn page(&self, like: &Target, labels: &str, next: &str) -> Result<Page, String> {
+        let uri = uri(like, labels, next).ok_or("it cannot be asked for")?;
+        let request =
+            http::Request::get(uri).body(Vec::new()).map_err(|error| error.to_string())?;
+        let asked = self.config.cluster_client.request(request).await;
+        let mut page: Page = asked.map_err(|error| error.to_string())?;
+        let kind = page.kind.strip_suffix("List").unwrap_or(&page.kind);
+        for fields in page.items.iter_mut().filter_map(Value::as_object_mut) {
+            // Lists of built-in kinds leave out what all of their items are.
+            fields.entry("apiVersion").or_insert_with(|| page.api_version.clone().into());
+            fields.entry("kind").or_insert_with(|| kind.into());
+        }
+        Ok(page)
+    }
+
     async fn read_pages(&self, like: &Target) {
         let mut next = String::new();
         loop {
-            let Some(uri) = uri(like, &next) else { return };
-            let Ok(request) = http::Request::get(uri).body(Vec::new()) else { return };
-            let page: Page = match self.config.cluster_client.request(request).await {
+            let Page { metadata, items, .. } = match self.page(like, "", &next).await {
                 Ok(page) => page,
                 Err(error) => {
                     tracing::debug!(%error, resource = like.id.resource, "cannot be listed now");
                     return;
                 }
             };
-            let Page { api_version, kind, metadata, items } = page;
-            for mut item in items {
-                // Lists of built-in kinds leave out what all of their items are.
-                if let Some(fields) = item.as_object_mut() {
-                    let kind = kind.strip_suffix("List").unwrap_or(&kind);
-                    fields.entry("apiVersion").or_insert_with(|| api_version.clone().into());
-                    fields.entry("kind").or_insert_with(|| kind.into());
-                }
+            for item in items {
                 let name = item.pointer("/metadata/name").and_then(Value::as_str);
                 let Some(name) = name.map(ToOwned::to_owned) else { continue };
                 drop(self.contents.keep(&Id { name, ..like.id.clone() }, item));
@@ -119,7 +140,7 @@ impl Context {
 }
 
 /// Where a page is. Names of kinds and namespaces that were mapped need no escaping.
-fn uri(like: &Target, next: &str) -> Option<String> {
+fn uri(like: &Target, labels: &str, next: &str) -> Option<String> {
     let Id { group, resource, namespace, .. } = &like.id;
     let plain = |text: &str| {
         !text.is_empty()
@@ -132,15 +153,20 @@ fn uri(like: &Target, next: &str) -> Option<String> {
     if !parts.chain([resource, &like.version]).all(|part| plain(part)) {
         return None;
     }
-    let next: String = next
-        .bytes()
-        .map(|c| match c {
-            b'-' | b'_' | b'.' | b'~' => char::from(c).to_string(),
-            c if c.is_ascii_alphanumeric() => char::from(c).to_string(),
-            c => format!("%{c:02X}"),
-        })
-        .collect();
-    let next = if next.is_empty() { next } else { format!("&continue={next}") };
+    let asked = |name: &str, value: &str| match value {
+        "" => String::new(),
+        value => format!("&{name}={}", escaped(value)),
+    };
+    let (labels, next) = (asked("labelSelector", labels), asked("continue", next));
     let version = &like.version;
-    Some(format!("{root}/{version}/{inside}{resource}?limit={PAGE}{next}"))
+    Some(format!("{root}/{version}/{inside}{resource}?limit={PAGE}{labels}{next}"))
+}
+
+fn escaped(text: &str) -> String {
+    let one = |c: u8| match c {
+        b'-' | b'_' | b'.' | b'~' => char::from(c).to_string(),
+        c if c.is_ascii_alphanumeric() => char::from(c).to_string(),
+        c => format!("%{c:02X}"),
+    };
+    text.bytes().map(one).collect()
 }

@@ -101,7 +101,9 @@ pub fn meant(resolved: Result<cleat_template::Resolution, TemplateError>) -> Res
         Ok(resolution) => {
             Resolution::Object { object: resolution.value, read_secrets: resolution.sensitive }
         }
-        Err(error) => Resolution::Failed(error.condition()),
+        Err(error) => {
+            Resolution::Failed { message: error.condition(), passing: error.is_transient() }
+        }
     }
 }
 
@@ -109,6 +111,8 @@ enum Failure {
     /// Something was not read yet.
     Unread,
     Said(&'static str, String),
+    /// The same, and trying again may help.
+    Passing(&'static str, String),
 }
 
 impl Context {
@@ -122,7 +126,12 @@ impl Context {
         match self.object_templates(policy, annotations, look).await {
             Ok(all) => Some(Templates::Known(all)),
             Err(Failure::Unread) => None,
-            Err(Failure::Said(reason, message)) => Some(Templates::Failed { reason, message }),
+            Err(Failure::Said(reason, message)) => {
+                Some(Templates::Failed { reason, message, passing: false })
+            }
+            Err(Failure::Passing(reason, message)) => {
+                Some(Templates::Failed { reason, message, passing: true })
+            }
         }
     }
 
@@ -166,6 +175,9 @@ impl Context {
             match resolved.ok_or(Failure::Unread)? {
                 Ok(resolution) => Ok(resolution.value),
                 Err(TemplateError::Result(message)) => Err(message),
+                Err(error) if error.is_transient() => {
+                    return Err(Failure::Passing(reason::TEMPLATE_ERROR, error.condition()));
+                }
                 Err(error) => {
                     return Err(Failure::Said(reason::TEMPLATE_ERROR, error.condition()));
                 }
@@ -194,7 +206,7 @@ impl Context {
         let live = match served.as_ref().filter(|_| named) {
             Some(served) => match self.live(served, pick, look).await? {
                 Ok(live) => live,
-                Err(why) => return Some(Resolution::Failed(why)),
+                Err(message) => return Some(Resolution::Failed { message, passing: true }),
             },
             None => Value::Null,
         };
@@ -214,7 +226,7 @@ impl Context {
         let target = served.target(&pick.namespace, &pick.name);
         look.needs.targets.insert(target.clone());
         self.care_more(look);
-        Some(match self.sight(&target).await? {
+        Some(match self.sight(&target, look.fresh).await? {
             Seen::Present(present) => Ok((*present.object).clone()),
             Seen::Absent => Ok(Value::Null),
             Seen::Unknown(why) => Err(why),
@@ -278,7 +290,7 @@ impl Context {
                     let of = ListOf { kind, namespace, labels: query.selector.clone() };
                     look.needs.lists.insert(of.clone());
                     self.care_more(look);
-                    let all = self.lists.get(&of)?.map_err(LookupError::Failed);
+                    let all = self.list(&of, look.fresh).await?.map_err(LookupError::Failed);
                     all.map(|all| all.iter().map(|object| (**object).clone()).collect())
                 }
             };
@@ -307,7 +319,7 @@ impl Context {
         let target = served.target(namespace, name);
         look.needs.targets.insert(target.clone());
         self.care_more(look);
-        Some(match self.sight(&target).await? {
+        Some(match self.sight(&target, look.fresh).await? {
             Seen::Present(present) => Ok((*present.object).clone()),
             Seen::Absent => {
                 let kind = match served.group.as_str() {
@@ -340,7 +352,12 @@ impl Context {
         let namespace = &policy.namespace;
         let found = self.found(&secrets, namespace, ENCRYPTION_KEY_SECRET, look).await;
         let secret = found.ok_or(Failure::Unread)?.map_err(|error| {
-            said(format!("failed to get the Secret {namespace}/{ENCRYPTION_KEY_SECRET}: {error}"))
+            let message =
+                format!("failed to get the Secret {namespace}/{ENCRYPTION_KEY_SECRET}: {error}");
+            match error {
+                LookupError::Failed(_) => Failure::Passing(reason::ENCRYPTION_ERROR, message),
+                _ => said(message),
+            }
         })?;
         let entry = |key: &str| {
             let text = secret.get("data").and_then(|data| data.get(key)).and_then(Value::as_str);

@@ -5,9 +5,9 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use cleat_core::policy::Question;
 use cleat_core::policy::compare::same_to_a_server;
 use cleat_core::policy::observed::{Observed, Seen, Trial, TrialAnswer};
+use cleat_core::policy::{Question, Tried};
 use cleat_core::write::{Action, Outcome, Side, Write};
 use cleat_runtime::execute::Asking;
 use futures::StreamExt as _;
@@ -35,16 +35,21 @@ impl Context {
         let answers: Vec<(Question, TrialAnswer)> =
             futures::stream::iter(asked).buffer_unordered(READS).collect().await;
         for (question, answer) in answers {
-            let Question { target, object } = question;
+            let Question { target, object, of } = question;
             if answer == TrialAnswer::Stale {
                 seen.cluster.objects.remove(&target.id);
                 seen.cluster.trials.remove(&target.id);
-                waking.trials.remove(&target.id);
+                seen.cluster.creations.remove(&target.id);
+                waking.forget(&target.id);
                 continue;
             }
             let trial = Trial { asked: object, answer };
-            waking.trials.insert(target.id.clone(), trial.clone());
-            seen.cluster.trials.insert(target.id, trial);
+            let (known, shown) = match of {
+                Tried::Update => (&mut waking.trials, &mut seen.cluster.trials),
+                Tried::Creation => (&mut waking.creations, &mut seen.cluster.creations),
+            };
+            known.insert(target.id.clone(), trial.clone());
+            shown.insert(target.id, trial);
         }
     }
 
@@ -57,13 +62,16 @@ impl Context {
         let id = question.target.id.clone();
         let digest = digest(&question.object);
         let known = self.memory.with(key, |life| life.no_change.get(&id) == Some(&digest));
-        if let (true, Some(live)) = (known, &live) {
+        if let (true, Some(live), Tried::Update) = (known, &live, question.of) {
             return (question, TrialAnswer::Accepted(Arc::clone(live)));
         }
         let action = Action {
             side: Side::Cluster,
             target: question.target.clone(),
-            write: Write::Replace((*question.object).clone()),
+            write: match question.of {
+                Tried::Update => Write::Replace((*question.object).clone()),
+                Tried::Creation => Write::Create((*question.object).clone()),
+            },
         };
         let asking = Asking { dry_run: true, impersonated: None };
         let outcome = self.executor.perform(&action, &asking).await;
@@ -77,7 +85,10 @@ impl Context {
             Outcome::Refused(refusal) if refusal.reason == "Invalid" => {
                 TrialAnswer::Invalid(refusal.message)
             }
-            Outcome::Refused(refusal) => TrialAnswer::Failed(refusal.message),
+            Outcome::Refused(refusal) if refusal.code >= 500 || refusal.code == 429 => {
+                TrialAnswer::Failed(refusal.message)
+            }
+            Outcome::Refused(refusal) => TrialAnswer::Refused(refusal.message),
             Outcome::NotFound => TrialAnswer::NotFound,
             Outcome::Lost(message) => TrialAnswer::Failed(message),
             Outcome::NoSuchKind => {
@@ -85,6 +96,9 @@ impl Context {
             }
             Outcome::Conflict(_) | Outcome::AlreadyExists | Outcome::NotTried => TrialAnswer::Stale,
         };
+        if question.of == Tried::Creation {
+            return (question, answer);
+        }
         if matches!(answer, TrialAnswer::Stale | TrialAnswer::NotFound) {
             self.contents.forget(&id);
             self.mirror.wrote(&action, &Outcome::Conflict(String::new()));

@@ -38,7 +38,11 @@ pub(crate) enum Desired {
         otherwise: Finding,
     },
     /// Not known; the finding says why.
-    Undetermined(Finding),
+    Undetermined {
+        finding: Finding,
+        /// Trying again may help, and no watch tells when.
+        passing: bool,
+    },
     /// Something has to be read first.
     Unread,
 }
@@ -65,19 +69,20 @@ pub(crate) fn desired(
     match find(scope, index, template, reader) {
         Ok(known) => known,
         Err(Stop::Unread) => Desired::Unread,
-        Err(Stop::Problem(reason, message)) => {
-            Desired::Undetermined(Finding::new(State::NonCompliant, reason, message))
+        Err(Stop::Problem { reason, message, passing }) => {
+            let finding = Finding::new(State::NonCompliant, reason, message);
+            Desired::Undetermined { finding, passing }
         }
     }
 }
 
 enum Stop {
     Unread,
-    Problem(&'static str, String),
+    Problem { reason: &'static str, message: String, passing: bool },
 }
 
 fn problem<T>(reason: &'static str, message: impl Into<String>) -> Result<T, Stop> {
-    Err(Stop::Problem(reason, message.into()))
+    Err(Stop::Problem { reason, message: message.into(), passing: false })
 }
 
 fn find(
@@ -292,7 +297,11 @@ fn resolved(
     match found {
         None => Err(Stop::Unread),
         Some(Resolution::Skipped) => Ok(None),
-        Some(Resolution::Failed(why)) => problem(reason::TEMPLATE_ERROR, why.clone()),
+        Some(Resolution::Failed { message, passing }) => Err(Stop::Problem {
+            reason: reason::TEMPLATE_ERROR,
+            message: message.clone(),
+            passing: *passing,
+        }),
         Some(Resolution::Object { object, read_secrets }) => {
             Ok(Some((object.clone(), *read_secrets)))
         }

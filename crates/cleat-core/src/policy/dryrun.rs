@@ -29,7 +29,7 @@ use super::observed::{
     Policy, Present, Read, Resolution, Say, Seen, Subject, Template, Templates,
     TerminatingNamespaces, Trial, TrialAnswer,
 };
-use super::reader::Reader;
+use super::reader::{Reader, Tried};
 use super::report::{self, Progress};
 use super::{select, status};
 use crate::id::Id;
@@ -193,7 +193,10 @@ fn settle(input: &mut Input<'_>, spec: ConfigurationPolicySpec) -> (Observed, Ev
         for question in questions {
             let answer = TrialAnswer::Accepted(question.object.clone());
             let trial = Trial { asked: question.object, answer };
-            seen.cluster.trials.insert(question.target.id, trial);
+            match question.of {
+                Tried::Update => seen.cluster.trials.insert(question.target.id, trial),
+                Tried::Creation => seen.cluster.creations.insert(question.target.id, trial),
+            };
         }
     }
     (seen, Evaluation::default())
@@ -209,7 +212,7 @@ fn observed(input: &Input<'_>, mut spec: ConfigurationPolicySpec) -> Observed {
     }
     for object in &input.objects {
         if let Some(id) = id(&cluster, object) {
-            let present = Present { object: Arc::new(object.clone()), touched: false };
+            let present = Present { object: Arc::new(object.clone()), writers: Vec::new() };
             cluster.objects.insert(id, Seen::Present(present));
         }
     }
@@ -238,6 +241,7 @@ fn fresh(input: &Input<'_>) -> Policy {
         generation: 1,
         finalizers: Vec::new(),
         deleting: false,
+        stopped: false,
         owner: None,
         spec: input.spec.clone(),
         status: ConfigurationPolicyStatus::default(),

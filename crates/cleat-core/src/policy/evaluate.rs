@@ -2,7 +2,8 @@
 //! objects left it.
 //!
 //! Objects leave only if every template could say for certain which objects it is about, and
-//! everything it needed to know was read.
+//! everything it needed to know was read. An object that a template without a name still chooses has
+//! not left, whatever became of its content.
 
 use alloc::borrow::ToOwned as _;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -17,9 +18,10 @@ use super::compare::{self, Compliance, Rule};
 use super::desired::{self, Desired, Scope, Wanted};
 use super::finding::{self, Finding, State};
 use super::judge::{self, Ask, Fix, Judged, Listed, Need};
-use super::observed::{Observed, Policy, Seen, Served, Template, Templates, is_same};
-use super::prune::{self, Fates};
+use super::observed::{Observed, Policy, Seen, Served, Template, Templates};
+use super::prune::{self, Fates, Pruning};
 use super::reader::Reader;
+use super::tracking;
 use crate::id::Target;
 
 #[derive(Clone, Debug, Default)]
@@ -35,6 +37,19 @@ pub(crate) struct Evaluation {
     pub(crate) fixes: Vec<(Target, String, Fix)>,
     /// What becomes of objects that left.
     pub(crate) leaving: Fates,
+    /// Something failed that may well succeed if it is tried again, and that no watch tells of.
+    pub(crate) again: Again,
+}
+
+/// When to try again what failed, though nothing was seen to change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Again {
+    #[default]
+    Never,
+    /// A server said no; it may change its mind.
+    Later,
+    /// A server did not answer properly.
+    Soon,
 }
 
 impl Evaluation {
@@ -61,9 +76,10 @@ pub(crate) fn evaluate(
         return Some(Evaluation::failed(policy, finding));
     };
     let templates = match &seen.templates {
-        Templates::Failed { reason, message } => {
+        Templates::Failed { reason, message, passing } => {
             let finding = Finding::new(State::NonCompliant, *reason, message.clone());
-            return Some(Evaluation::failed(policy, finding));
+            let again = if *passing { Again::Soon } else { Again::Never };
+            return Some(Evaluation { again, ..Evaluation::failed(policy, finding) });
         }
         Templates::Known(templates) => templates,
     };
@@ -92,6 +108,11 @@ struct Gathered {
     earlier: Vec<Option<Finding>>,
     judged: Vec<Judged>,
     targets: Vec<Target>,
+    /// The objects that templates are about, to have them or to be rid of them.
+    held: BTreeSet<Identity>,
+    /// What templates without names choose from.
+    chosen: BTreeSet<Identity>,
+    again: Again,
     /// Some template could not say which objects it is about.
     undetermined: bool,
 }
@@ -103,18 +124,14 @@ impl Gathered {
     }
 
     fn into_evaluation(self, policy: &Policy, leaving: Option<Fates>) -> Evaluation {
-        let Self { findings, earlier, judged, targets, undetermined: _ } = self;
+        let Self { findings, earlier, judged, targets, again, .. } = self;
         let mut related: BTreeMap<ObjectResource, RelatedObject> = BTreeMap::new();
-        let mut kept = BTreeSet::new();
+        let mut unseen = BTreeSet::new();
         let mut fixes: Vec<(Target, String, Fix)> = Vec::new();
         for (judged, target) in judged.iter().zip(targets) {
             match judged.entry() {
-                None => drop(kept.insert(&judged.object)),
-                // Two templates about one object: the worse of what they say is listed.
-                Some(entry) => match related.get(&judged.object) {
-                    Some(other) if other.compliant != state::COMPLIANT => {}
-                    _ => drop(related.insert(judged.object.clone(), entry)),
-                },
+                None => drop(unseen.insert(Identity::of(&judged.object))),
+                Some(entry) => list(&mut related, entry),
             }
             let taken = fixes.iter().any(|(other, _, _)| other.id == target.id);
             if let Need::Fix(fix) = &judged.need
@@ -123,25 +140,75 @@ impl Gathered {
                 fixes.push((target, judged.object.kind.clone(), fix.clone()));
             }
         }
+        let listed: BTreeSet<Identity> = related.keys().map(Identity::of).collect();
         for entry in &policy.status.related_objects {
-            let object = &entry.object;
-            let stays = match &leaving {
-                None => true,
-                Some(_) if kept.contains(object) => true,
-                Some(leaving) => leaving.get(object).is_some_and(|fate| !fate.is_settled()),
+            let identity = Identity::of(&entry.object);
+            let goes = match &leaving {
+                None => false,
+                Some(leaving) => match leaving.get(&entry.object) {
+                    Some(fate) if !fate.is_settled() => true,
+                    _ if unseen.contains(&identity) => false,
+                    _ => continue,
+                },
             };
-            if stays && !related.contains_key(object) {
+            if goes {
                 let mut entry = entry.clone();
-                if leaving.as_ref().is_some_and(|leaving| leaving.contains_key(object)) {
-                    state::NONCOMPLIANT.clone_into(&mut entry.compliant);
-                    reason::CLEANUP_ERROR.clone_into(&mut entry.reason);
-                }
-                related.insert(object.clone(), entry);
+                state::NONCOMPLIANT.clone_into(&mut entry.compliant);
+                reason::CLEANUP_ERROR.clone_into(&mut entry.reason);
+                related.insert(entry.object.clone(), entry);
+            } else if !listed.contains(&identity) {
+                related.insert(entry.object.clone(), entry.clone());
             }
         }
         let related = related.into_values().collect();
         let leaving = leaving.unwrap_or_default();
-        Evaluation { findings, earlier, related, judged, fixes, leaving }
+        Evaluation { findings, earlier, related, judged, fixes, leaving, again }
+    }
+}
+
+/// Lists an object. Where two templates are about one, the worse of what they say is listed, and
+/// what either knows of whose it is.
+fn list(related: &mut BTreeMap<ObjectResource, RelatedObject>, entry: RelatedObject) {
+    let Some(other) = related.get_mut(&entry.object) else {
+        related.insert(entry.object.clone(), entry);
+        return;
+    };
+    let known = tracking::of_both(other.properties.take(), entry.properties.clone());
+    if other.compliant == state::COMPLIANT {
+        *other = entry;
+    }
+    other.properties = known;
+}
+
+/// What an object is, whichever version of its kind is spoken of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Identity {
+    group: String,
+    kind: String,
+    namespace: String,
+    /// Empty for all objects of the kind in the namespace.
+    name: String,
+}
+
+impl Identity {
+    fn of(object: &ObjectResource) -> Self {
+        let group = object.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        Self {
+            group: group.to_owned(),
+            kind: object.kind.clone(),
+            namespace: object.metadata.namespace.clone(),
+            name: object.metadata.name.clone(),
+        }
+    }
+
+    fn of_wanted(wanted: &Wanted) -> Self {
+        let id = &wanted.target.id;
+        Self {
+            group: id.group.clone(),
+            kind: wanted.kind.clone(),
+            namespace: id.namespace.clone(),
+            name: id.name.clone(),
+        }
     }
 }
 
@@ -150,11 +217,24 @@ fn leaving(policy: &Policy, all: &Gathered, reader: &mut Reader<'_>) -> Option<F
     if all.undetermined || !reader.is_complete() {
         return None;
     }
-    let wanted: BTreeSet<&ObjectResource> = all.judged.iter().map(|one| &one.object).collect();
     let old = policy.status.related_objects.iter();
-    // The same object in another version of its kind has not left.
-    let left = old.filter(|entry| !wanted.iter().any(|wanted| is_same(wanted, &entry.object)));
-    Some(prune::fates(left, prune::pruning(policy), reader))
+    let left = old.filter(|entry| !all.held.contains(&Identity::of(&entry.object)));
+    let (seen, left): (Vec<_>, Vec<_>) = left.partition(|entry| is_only_seen(entry, all));
+    let mut fates = prune::fates(left.into_iter(), policy, prune::pruning(policy), reader);
+    // Of what it only looked at, a policy lets go of what it made, and forgets the rest.
+    let careful = match prune::pruning(policy) {
+        Pruning::All => Pruning::Created,
+        other => other,
+    };
+    fates.extend(prune::fates(seen.into_iter(), policy, careful, reader));
+    Some(fates)
+}
+
+/// Whether an object was never more than looked at, or is one that a template still looks at.
+fn is_only_seen(entry: &RelatedObject, all: &Gathered) -> bool {
+    let one = Identity::of(&entry.object);
+    let every = Identity { name: String::new(), ..one.clone() };
+    entry.properties.is_none() || all.chosen.contains(&one) || all.chosen.contains(&every)
 }
 
 fn one_template(
@@ -183,8 +263,11 @@ fn one_template(
     };
     let (kind, objects, otherwise) = match desired::desired(&scope, index, template, reader) {
         Desired::Unread => return all.undetermined = true,
-        Desired::Undetermined(finding) => {
+        Desired::Undetermined { finding, passing } => {
             all.undetermined = true;
+            if passing {
+                all.again = Again::Soon;
+            }
             return all.said(finding);
         }
         Desired::Known { kind, objects, otherwise } => (kind, objects, otherwise),
@@ -205,6 +288,8 @@ fn one_template(
         false => judge_all(&ask, &objects, reader),
     };
     let Some(judged) = judged else { return all.undetermined = true };
+    let nameless = |wanted: &&Wanted| wanted.selected || wanted.target.id.name.is_empty();
+    all.chosen.extend(objects.iter().filter(nameless).map(Identity::of_wanted));
     if judged.is_empty() {
         return all.said(otherwise);
     }
@@ -215,6 +300,15 @@ fn one_template(
     let earlier = judged.iter().any(|one| one.before.is_some());
     all.earlier.push(earlier.then(|| finding::summary(&kind.resource, &first)));
     for one in judged {
+        all.undetermined |= one.listed == Listed::Unlisted;
+        all.again = all.again.max(one.again);
+        // What only must not be there is not kept by that.
+        if compliance != Compliance::MustNotHave
+            || one.need != Need::Nothing
+            || one.listed == Listed::Missing
+        {
+            all.held.insert(Identity::of(&one.object));
+        }
         all.targets.push(target(&kind, &one.object));
         all.judged.push(one);
     }
@@ -253,6 +347,8 @@ fn selected_unwanted(
 ) -> Option<Vec<Judged>> {
     let mut complete = true;
     let mut matching = Vec::new();
+    let mut unknown = false;
+    let mut there = Vec::new();
     for wanted in objects {
         match reader.object(&wanted.target) {
             None => complete = false,
@@ -260,9 +356,13 @@ fn selected_unwanted(
                 if compare::matches(&wanted.definition, &present.object, ask.rule) {
                     matching.push(wanted.clone());
                 }
+                there.push((wanted, Some(present)));
             }
-            Some(Seen::Absent) => {}
-            Some(Seen::Unknown(_) | Seen::Unwatchable) => matching.push(wanted.clone()),
+            Some(Seen::Absent) => there.push((wanted, None)),
+            Some(Seen::Unknown(_) | Seen::Unwatchable) => {
+                unknown = true;
+                matching.push(wanted.clone());
+            }
         }
     }
     if !complete {
@@ -273,32 +373,13 @@ fn selected_unwanted(
     };
     matching.extend(objects.iter().filter(gone).cloned());
     if !matching.is_empty() {
-        return judge_all(ask, &matching, reader);
+        let mut judged = judge_all(ask, &matching, reader)?;
+        // Nobody knows what the unread ones are, so nobody knows all that must not be there.
+        let unread = judged.iter_mut().filter(|one| unknown && one.listed == Listed::Missing);
+        unread.for_each(|one| one.listed = Listed::Unlisted);
+        return Some(judged);
     }
-    let all = objects.iter().map(|wanted| {
-        let namespace = wanted.target.id.namespace.clone();
-        let metadata = cleat_api::configurationpolicy::ObjectMetadata {
-            namespace: namespace.clone(),
-            name: wanted.target.id.name.clone(),
-        };
-        Judged {
-            object: ObjectResource {
-                kind: wanted.kind.clone(),
-                metadata,
-                api_version: wanted.api_version.clone(),
-            },
-            result: finding::Result {
-                state: State::Compliant,
-                reason: reason::MISSING_AS_EXPECTED,
-                message: None,
-                namespace,
-                name: String::new(),
-            },
-            before: None,
-            listed: Listed::With(None),
-            need: Need::Nothing,
-            diff: None,
-        }
-    });
+    let all = there.into_iter();
+    let all = all.map(|(wanted, present)| judge::rightly_missing(ask, wanted, present));
     Some(all.collect())
 }

@@ -18,6 +18,7 @@ use serde_json::Value;
 use super::compare::diff::{self, RecordDiff};
 use super::compare::{self, Comparison, Compliance, Difference, Rule};
 use super::desired::{Wanted, metadata};
+use super::evaluate::Again;
 use super::finding::{self, State, subject};
 use super::memory::{Deed, Memory};
 use super::observed::{ListOf, Policy, Present, Seen, Served, TrialAnswer};
@@ -44,16 +45,20 @@ pub(crate) struct Judged {
     pub(crate) result: finding::Result,
     /// What was found before the last word; only dry runs tell.
     pub(crate) before: Option<finding::Result>,
-    /// `Missing`: it could not be looked at, so what was known of it stays.
     pub(crate) listed: Listed,
     pub(crate) need: Need,
+    /// When to look again at what failed.
+    pub(crate) again: Again,
     pub(crate) diff: Option<Shown>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Listed {
     With(Option<Properties>),
+    /// It could not be looked at, so what was known of it stays.
     Missing,
+    /// It could not even be told which objects this is about, so what was known of any stays.
+    Unlisted,
 }
 
 /// How an object differs.
@@ -97,6 +102,7 @@ impl Judged {
             before: None,
             listed: Listed::With(None),
             need: Need::Nothing,
+            again: Again::Never,
             diff: None,
         }
     }
@@ -175,6 +181,14 @@ impl Ask<'_> {
         self.memory.deeds.get(&wanted.target.id).copied()
     }
 
+    /// What is on record of an object that is there and that the policy made: that is not forgotten
+    /// because the policy now wants something else of it.
+    fn made(&self, object: &ObjectResource, present: &Present) -> Option<Properties> {
+        let old = self.policy.entry(object)?.properties.as_ref()?;
+        let known = tracking::existing(Some(old), present, &self.policy.uid);
+        (known.created_by_policy == Some(true)).then_some(known)
+    }
+
     fn fix(&self, wanted: &Wanted, fix: Fix) -> Need {
         if self.memory.must_wait(&wanted.target.id, self.now) { Need::Wait } else { Need::Fix(fix) }
     }
@@ -183,6 +197,16 @@ impl Ask<'_> {
         let id = &wanted.target.id;
         subject(&self.kind.resource, &id.namespace, &id.name)
     }
+}
+
+/// One of many objects none of which is what must not be there. As shipped, it is listed as missing.
+pub(crate) fn rightly_missing(ask: &Ask<'_>, wanted: &Wanted, present: Option<&Present>) -> Judged {
+    let object = resource(wanted, &wanted.target.id.name);
+    let ours = present.and_then(|present| ask.made(&object, present));
+    let mut judged = Judged::new(object, State::Compliant, reason::MISSING_AS_EXPECTED);
+    judged.result.name = String::new();
+    judged.listed = Listed::With(ours);
+    judged
 }
 
 fn resource(wanted: &Wanted, name: &str) -> ObjectResource {
@@ -227,7 +251,9 @@ fn absent(ask: &Ask<'_>, wanted: &Wanted, object: ObjectResource) -> Judged {
 
 /// An object that must not be there.
 fn unwanted(ask: &Ask<'_>, wanted: &Wanted, object: ObjectResource, present: &Present) -> Judged {
-    let found = Judged::new(object.clone(), State::NonCompliant, reason::UNWANTED);
+    let ours = ask.made(&object, present);
+    let mut found = Judged::new(object.clone(), State::NonCompliant, reason::UNWANTED);
+    found.listed = Listed::With(ours.clone());
     if !ask.enforce {
         return found;
     }
@@ -235,7 +261,9 @@ fn unwanted(ask: &Ask<'_>, wanted: &Wanted, object: ObjectResource, present: &Pr
         // Accepted is not done: it is there until it is seen gone.
         return found.needing(Need::Wait);
     }
-    let fix = Fix::Delete { uid: present.uid().to_owned(), resource_version: None };
+    // What was judged by its content is deleted only with that content.
+    let judged_by = wanted.selected.then(|| present.resource_version().map(ToOwned::to_owned));
+    let fix = Fix::Delete { uid: present.uid().to_owned(), resource_version: judged_by.flatten() };
     let need = ask.fix(wanted, fix);
     match ask.trouble(wanted) {
         None => found.needing(need),
@@ -243,9 +271,9 @@ fn unwanted(ask: &Ask<'_>, wanted: &Wanted, object: ObjectResource, present: &Pr
             let who = ask.subject(wanted);
             let message =
                 format!("{who} exists, and cannot be deleted, reason: `{}`", trouble.message);
-            Judged::new(object, State::NonCompliant, reason::DELETION_ERROR)
-                .saying(message)
-                .needing(need)
+            let mut failing = Judged::new(object, State::NonCompliant, reason::DELETION_ERROR);
+            failing.listed = Listed::With(ours);
+            failing.saying(message).needing(need)
         }
     }
 }
@@ -268,7 +296,7 @@ fn compared(
         let judged = Judged::new(object, State::NonCompliant, reason::UPDATE_ERROR);
         return Some(judged.saying(message).with(claim).needing(Need::Wait));
     }
-    let known = tracking::existing(old, present);
+    let known = tracking::existing(old, present, &ask.policy.uid);
     let live = &present.object;
     let difference = match compare::compare(&wanted.definition, live, ask.rule) {
         Comparison::Same => return Some(as_wanted(ask, wanted, object, known)),
@@ -295,12 +323,19 @@ fn compared(
         TrialAnswer::NotFound => {
             error(format!("`{}` is not present and must be created", wanted.kind))
         }
-        TrialAnswer::Failed(why) if why.contains("strict decoding error:") => {
+        TrialAnswer::Refused(why) if why.contains("strict decoding error:") => {
             error(format!("Error validating the object {name}, the error is `{why}`"))
         }
-        TrialAnswer::Failed(why) => error(format!(
-            "Error issuing a dry run update request for the object `{name}`, the error is `{why}`"
-        )),
+        TrialAnswer::Refused(why) | TrialAnswer::Failed(why) => {
+            let again = match &trial.answer {
+                TrialAnswer::Failed(_) => Again::Soon,
+                _ => Again::Later,
+            };
+            let message = format!(
+                "Error issuing a dry run update request for the object `{name}`, the error is `{why}`"
+            );
+            Judged { again, ..error(message) }
+        }
         TrialAnswer::Accepted(stored) if compare::same_to_a_server(live, stored) => {
             if difference.status {
                 Judged::new(object, State::NonCompliant, reason::MISMATCH).with(known)
@@ -311,6 +346,9 @@ fn compared(
         }
         TrialAnswer::Accepted(stored) => {
             let recreate = ask.template.recreate_option == RecreateOption::Always;
+            if recreate && let Some(stop) = unmakeable(ask, wanted, present, reader)? {
+                return Some(stop.with(known));
+            }
             differing(ask, wanted, object, present, known, &difference, stored, Some(recreate))
         }
         TrialAnswer::Invalid(_) => {
@@ -318,11 +356,40 @@ fn compared(
                 ask.template.recreate_option,
                 RecreateOption::IfRequired | RecreateOption::Always
             );
+            if recreate && let Some(stop) = unmakeable(ask, wanted, present, reader)? {
+                return Some(stop.with(known));
+            }
             let merged = &difference.merged;
             let recreate = recreate.then_some(true);
             differing(ask, wanted, object, present, known, &difference, merged, recreate)
         }
     })
+}
+
+/// An object is thrown away only if the server would take the one that is to replace it. `Some(None)`:
+/// it would, or nothing is to be thrown away.
+fn unmakeable(
+    ask: &Ask<'_>,
+    wanted: &Wanted,
+    present: &Present,
+    reader: &mut Reader<'_>,
+) -> Option<Option<Judged>> {
+    if !ask.enforce || present.terminating().is_some() {
+        return Some(None);
+    }
+    let (why, again) = match &reader.creation(&wanted.target, &wanted.definition)?.answer {
+        TrialAnswer::Accepted(_) => return Some(None),
+        TrialAnswer::Stale => return None,
+        TrialAnswer::Invalid(why) => (why.as_str(), Again::Never),
+        TrialAnswer::Refused(why) => (why.as_str(), Again::Later),
+        TrialAnswer::Failed(why) => (why.as_str(), Again::Soon),
+        TrialAnswer::NotFound => ("its namespace is not there", Again::Soon),
+    };
+    let who = ask.subject(wanted);
+    let message = format!("{who} cannot be recreated, it would be refused with the error `{why}`");
+    let object = resource(wanted, &wanted.target.id.name);
+    let judged = Judged::new(object, State::NonCompliant, reason::UPDATE_ERROR).saying(message);
+    Some(Some(Judged { again, ..judged }))
 }
 
 fn as_wanted(ask: &Ask<'_>, wanted: &Wanted, object: ObjectResource, known: Properties) -> Judged {
@@ -442,7 +509,8 @@ pub(crate) fn unnamed(
             let object = resource(wanted, "-");
             let mut judged = Judged::new(object, State::NonCompliant, reason::API_ERROR);
             judged.result.name = String::new();
-            return Some(vec![judged.saying(message).missing()]);
+            judged.listed = Listed::Unlisted;
+            return Some(vec![judged.saying(message)]);
         }
     };
     let matching: Vec<&Value> = all
@@ -464,18 +532,34 @@ pub(crate) fn unnamed(
         return Some(vec![judged]);
     }
     let only = matching.len() == 1 && !unwanted;
-    let judged = matching.into_iter().map(|live| {
+    let mut complete = true;
+    let mut all = Vec::with_capacity(matching.len());
+    for live in matching {
         let mut object = resource(wanted, metadata(live, "name"));
         object.metadata.namespace = metadata(live, "namespace").to_string();
-        let old = ask.policy.entry(&object).and_then(|entry| entry.properties.clone());
-        let judged = Judged::new(object, state, reason);
-        if only {
-            let uid = metadata(live, "uid").to_owned();
-            let seen = Properties { created_by_policy: Some(false), uid, ..Properties::default() };
-            judged.with(tracking::carried(old.as_ref(), seen))
+        let old = ask.policy.entry(&object).and_then(|entry| entry.properties.as_ref());
+        let uid = metadata(live, "uid").to_owned();
+        let seen = Properties { created_by_policy: Some(false), uid, ..Properties::default() };
+        let known = if tracking::is_claim(old) {
+            // Whose it is only the object itself tells.
+            let target = ask.kind.target(&object.metadata.namespace, &object.metadata.name);
+            match reader.object(&target) {
+                None => {
+                    complete = false;
+                    continue;
+                }
+                Some(Seen::Present(present)) => {
+                    Some(tracking::existing(old, present, &ask.policy.uid))
+                }
+                Some(Seen::Absent | Seen::Unknown(_) | Seen::Unwatchable) => old.cloned(),
+            }
         } else {
-            judged
-        }
-    });
-    Some(judged.collect())
+            Some(tracking::carried(old, seen))
+        };
+        let ours = |known: &Properties| only || known.created_by_policy == Some(true);
+        let mut judged = Judged::new(object, state, reason);
+        judged.listed = Listed::With(known.filter(ours));
+        all.push(judged);
+    }
+    complete.then_some(all)
 }

@@ -76,6 +76,8 @@ pub struct Policy {
     /// All of them; ours is among them while anything may have to be pruned.
     pub finalizers: Vec<String>,
     pub deleting: bool,
+    /// Whoever it is part of says that it must not go on for now.
+    pub stopped: bool,
     /// The first owner, which hears of every change.
     pub owner: Option<Owner>,
     pub spec: ConfigurationPolicySpec,
@@ -98,6 +100,8 @@ pub enum Templates {
     Failed {
         reason: &'static str,
         message: String,
+        /// Something could not be read for it, and trying again may help.
+        passing: bool,
     },
 }
 
@@ -130,7 +134,12 @@ pub enum Resolution {
         read_secrets: bool,
     },
     Skipped,
-    Failed(String),
+    Failed {
+        /// For users.
+        message: String,
+        /// Something could not be read for it, and trying again may help.
+        passing: bool,
+    },
 }
 
 /// What is known of the cluster.
@@ -143,6 +152,8 @@ pub struct Cluster {
     /// What the server would make of an update. An answer holds for the passes of one waking, and
     /// until the object is written: a server may change its mind.
     pub trials: BTreeMap<Id, Trial>,
+    /// What the server would make of the object if it were made anew, under another name.
+    pub creations: BTreeMap<Id, Trial>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -209,11 +220,16 @@ pub enum Seen {
 #[derive(Clone, Debug)]
 pub struct Present {
     pub object: Arc<Value>,
-    /// Its managed fields name our field manager: we made it or changed it.
-    pub touched: bool,
+    /// The policies that made it or changed it, by their uids, as its managed fields name them.
+    pub writers: Vec<String>,
 }
 
 impl Present {
+    /// Whether this policy made it or changed it.
+    pub(crate) fn is_written_by(&self, policy: &str) -> bool {
+        self.writers.iter().any(|writer| writer == policy)
+    }
+
     fn metadata(&self, field: &str) -> Option<&Value> {
         self.object.get("metadata")?.get(field)
     }
@@ -255,6 +271,9 @@ pub enum TrialAnswer {
     /// The object changed or went meanwhile.
     Stale,
     NotFound,
+    /// The server said no, for another reason.
+    Refused(String),
+    /// There was no proper answer.
     Failed(String),
 }
 

@@ -106,11 +106,14 @@ fn leave(seen: &Observed, policy: &Policy) -> Plan {
 pub(crate) fn fates_of_all(policy: &Policy, reader: &mut Reader<'_>) -> Fates {
     match prune::pruning(policy) {
         Pruning::Nothing => Fates::new(),
-        pruning => prune::fates(policy.status.related_objects.iter(), pruning, reader),
+        pruning => prune::fates(policy.status.related_objects.iter(), policy, pruning, reader),
     }
 }
 
 pub(crate) fn due(seen: &Observed, policy: &Policy) -> Due {
+    if policy.stopped {
+        return Due::Never;
+    }
     let listed = &policy.status.related_objects;
     let unfinished = !seen.memory.deeds.is_empty()
         || seen.memory.troubles.values().any(|trouble| trouble.retry_at <= seen.now)

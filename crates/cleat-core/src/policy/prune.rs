@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use cleat_api::configurationpolicy::{
-    ObjectResource, Properties, PruneObjectBehavior, RelatedObject, Remediation,
+    ObjectResource, Properties, PruneObjectBehavior, RelatedObject, Remediation, reason,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -81,13 +81,15 @@ pub(crate) type Fates = BTreeMap<ObjectResource, Fate>;
 /// What becomes of everything in `leaving`.
 pub(crate) fn fates<'a>(
     leaving: impl Iterator<Item = &'a RelatedObject>,
+    policy: &Policy,
     pruning: Pruning,
     reader: &mut Reader<'_>,
 ) -> Fates {
-    leaving.map(|entry| (entry.object.clone(), fate(entry, pruning, reader))).collect()
+    let fates = leaving.map(|entry| (entry.object.clone(), fate(entry, policy, pruning, reader)));
+    fates.collect()
 }
 
-fn fate(entry: &RelatedObject, pruning: Pruning, reader: &mut Reader<'_>) -> Fate {
+fn fate(entry: &RelatedObject, policy: &Policy, pruning: Pruning, reader: &mut Reader<'_>) -> Fate {
     let object = &entry.object;
     // The name stands for all objects that might have matched, and for none.
     if object.metadata.name.is_empty() || object.metadata.name == "-" {
@@ -95,6 +97,10 @@ fn fate(entry: &RelatedObject, pruning: Pruning, reader: &mut Reader<'_>) -> Fat
     }
     let created =
         entry.properties.as_ref().is_some_and(|known| known.created_by_policy == Some(true));
+    // It was listed because it was not there; whatever is there now is somebody else's.
+    if entry.reason == reason::MISSING_AS_EXPECTED && !created {
+        return Fate::Settled;
+    }
     match pruning {
         Pruning::Nothing => return Fate::Settled,
         Pruning::Created if !created => return Fate::Settled,
@@ -114,7 +120,7 @@ fn fate(entry: &RelatedObject, pruning: Pruning, reader: &mut Reader<'_>) -> Fat
         Some(Seen::Unwatchable) => return Fate::Unknown("it cannot be watched".to_owned()),
         Some(Seen::Present(present)) => present,
     };
-    if pruning == Pruning::Created && !is_ours(entry.properties.as_ref(), present) {
+    if pruning == Pruning::Created && !is_ours(entry.properties.as_ref(), present, &policy.uid) {
         return Fate::Settled;
     }
     match present.terminating() {
@@ -128,10 +134,10 @@ fn fate(entry: &RelatedObject, pruning: Pruning, reader: &mut Reader<'_>) -> Fat
 }
 
 /// Whether this incarnation is the one the policy made.
-fn is_ours(known: Option<&Properties>, present: &Present) -> bool {
+fn is_ours(known: Option<&Properties>, present: &Present, policy: &str) -> bool {
     known.is_some_and(|known| match known.uid.as_str() {
         // Written down before it was made, and the answer was never seen.
-        "" => present.touched,
+        "" => present.is_written_by(policy),
         uid => uid == present.uid(),
     })
 }

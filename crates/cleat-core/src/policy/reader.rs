@@ -23,11 +23,19 @@ pub(crate) enum Gap {
     Failed(String),
 }
 
-/// An update of which it is not known what the server would make of it.
+/// A write of which it is not known what the server would make of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
     pub target: Target,
     pub object: Arc<Value>,
+    pub of: Tried,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tried {
+    Update,
+    /// The object is without a name, because it is tried while there is one of that name.
+    Creation,
 }
 
 pub(crate) struct Reader<'a> {
@@ -111,11 +119,37 @@ impl<'a> Reader<'a> {
     pub(crate) fn trial(&mut self, target: &Target, object: &Value) -> Option<&'a Trial> {
         let found = self.cluster.trials.get(&target.id).filter(|trial| *trial.asked == *object);
         if found.is_none() {
-            let question = Question { target: target.clone(), object: Arc::new(object.clone()) };
-            if !self.questions.contains(&question) {
-                self.questions.push(question);
-            }
+            self.question(target, object.clone(), Tried::Update);
         }
         found
     }
+
+    /// What the server would make of this object if it were new. `None`: nobody asked it.
+    pub(crate) fn creation(&mut self, target: &Target, definition: &Value) -> Option<&'a Trial> {
+        let object = unnamed(definition);
+        let found = self.cluster.creations.get(&target.id).filter(|trial| *trial.asked == object);
+        if found.is_none() {
+            self.question(target, object, Tried::Creation);
+        }
+        found
+    }
+
+    fn question(&mut self, target: &Target, object: Value, of: Tried) {
+        let question = Question { target: target.clone(), object: Arc::new(object), of };
+        if !self.questions.contains(&question) {
+            self.questions.push(question);
+        }
+    }
+}
+
+/// The object under whatever name the server gives it.
+fn unnamed(definition: &Value) -> Value {
+    let mut object = definition.clone();
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+    if let Some(metadata) = metadata
+        && let Some(Value::String(name)) = metadata.remove("name")
+    {
+        metadata.insert("generateName".to_owned(), Value::String(alloc::format!("{name}-")));
+    }
+    object
 }

@@ -10,7 +10,7 @@ use cleat_api::configurationpolicy::{ConfigurationPolicyStatus, reason};
 use jiff::{SignedDuration, Timestamp};
 
 use super::compare::diff::RecordDiff;
-use super::evaluate::{self, Evaluation};
+use super::evaluate::{self, Again, Evaluation};
 use super::finding::{Finding, State, never_again};
 use super::interval::{self, Due, Interval};
 use super::observed::{Departure, Observed, Policy, Subject};
@@ -24,6 +24,8 @@ use crate::write::Plan;
 const UNKNOWN_PAUSE: SignedDuration = SignedDuration::from_secs(5);
 /// A kind may come to be served without a definition that is watched.
 const NO_KIND_PAUSE: SignedDuration = SignedDuration::from_secs(10);
+/// A server that refuses an update may change its mind, without telling.
+const REFUSED_PAUSE: SignedDuration = SignedDuration::from_secs(60);
 
 /// What to tell and when to look again.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -179,7 +181,9 @@ fn wake(
         [reason::API_ERROR, reason::OBJECT_SELECTOR_ERROR, reason::NAMESPACE_SELECTOR_ERROR]
             .iter()
             .any(|reason| reasons.contains(reason))
+            || evaluation.again == Again::Soon
             || evaluation.leaving.values().any(|fate| matches!(fate, Fate::Unknown(_)));
+    let refused = watching && evaluation.again == Again::Later;
     let patience = evaluation.leaving.values().filter_map(prune::patience).min();
     // An entry that has news but no last word yet is looked at again at once.
     let unsaid = evaluation.related.iter().any(|entry| {
@@ -190,6 +194,7 @@ fn wake(
         interval::next(spec, state, seen.now),
         no_kind.then(|| later(seen, NO_KIND_PAUSE)),
         blind.then(|| later(seen, UNKNOWN_PAUSE)),
+        refused.then(|| later(seen, REFUSED_PAUSE)),
         patience.filter(|time| *time > seen.now),
         (watching && unsaid).then_some(seen.now),
         retry(seen),

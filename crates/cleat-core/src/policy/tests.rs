@@ -1,6 +1,9 @@
 //! Policies as a whole, in a world of a few maps.
 
+mod certainty;
+mod chosen;
 mod dryrun;
+mod faults;
 mod histories;
 mod stories;
 mod world;

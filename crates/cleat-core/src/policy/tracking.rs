@@ -1,7 +1,8 @@
 //! Which objects a policy made, written down so that a crash at any moment loses nothing.
 //!
 //! Before an object is made, its entry says that it will be ours, without a UID: a claim. When it
-//! is seen, the claim becomes a fact if the object bears our mark as the manager of its fields.
+//! is seen, the claim becomes a fact if the object bears the policy's mark as a manager of its fields:
+//! each policy writes under a name of its own, so that no two take one object for theirs.
 //! An object that somebody else made keeps being somebody else's, even if we make it anew.
 
 use cleat_api::configurationpolicy::Properties;
@@ -28,7 +29,7 @@ pub(crate) fn before_recreation(known: &Properties, present: &Present) -> Proper
 }
 
 /// What is known of an object that is there.
-pub(crate) fn existing(old: Option<&Properties>, present: &Present) -> Properties {
+pub(crate) fn existing(old: Option<&Properties>, present: &Present, policy: &str) -> Properties {
     let uid = present.uid();
     let seen = |ours: bool| Properties {
         created_by_policy: Some(ours),
@@ -37,7 +38,7 @@ pub(crate) fn existing(old: Option<&Properties>, present: &Present) -> Propertie
     };
     match old {
         Some(claim) if is_claim(old) => {
-            seen(claim.created_by_policy == Some(true) && present.touched)
+            seen(claim.created_by_policy == Some(true) && present.is_written_by(policy))
         }
         _ => carried(old, seen(false)),
     }
@@ -56,5 +57,18 @@ pub(crate) fn carried(old: Option<&Properties>, seen: Properties) -> Properties 
             Properties { created_by_policy: Some(*ours), uid: uid.clone(), ..seen }
         }
         _ => seen,
+    }
+}
+
+/// What two templates know of one object. Whatever was written down ahead of a deed counts most, then
+/// that the object is ours.
+pub(crate) fn of_both(one: Option<Properties>, other: Option<Properties>) -> Option<Properties> {
+    let weight = |known: &Properties| {
+        (is_claim(Some(known)), known.created_by_policy == Some(true), !known.diff.is_empty())
+    };
+    match (one, other) {
+        (Some(one), Some(other)) if weight(&other) > weight(&one) => Some(other),
+        (Some(one), _) => Some(one),
+        (None, other) => other,
     }
 }

@@ -1,5 +1,6 @@
 //! ConfigurationPolicies on a cluster of their own, with a controller in this process and no hub.
 
+mod certainty;
 mod enforcing;
 mod idle;
 mod pruning;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::id::Id;
 use crate::policy::memory::{Deed, Memory};
 use crate::policy::observed::*;
-use crate::policy::{plan, reads, report};
+use crate::policy::{Tried, plan, reads, report};
 use crate::work::trouble::{Trouble, TroubleKind};
 use crate::write::{Plan, Write};
 
@@ -29,7 +29,7 @@ fn say(template: &str, data: &Value) -> Result<String, String> {
     }
 }
 
-fn now() -> Timestamp {
+pub(super) fn now() -> Timestamp {
     Timestamp::from_second(1_700_000_000).unwrap()
 }
 
@@ -37,12 +37,12 @@ fn pods() -> Served {
     Served { group: "".into(), version: "v1".into(), resource: "pods".into(), namespaced: true }
 }
 
-fn pod_id(name: &str) -> Id {
+pub(super) fn pod_id(name: &str) -> Id {
     pods().target("default", name).id
 }
 
 /// A policy as its YAML would be, and a cluster that answers every question.
-fn observed(spec: Value, objects: &[Value]) -> Observed {
+pub(super) fn observed(spec: Value, objects: &[Value]) -> Observed {
     let spec: ConfigurationPolicySpec = serde_json::from_value(spec).unwrap();
     let templates = spec.object_templates.clone().unwrap_or_default();
     let templates =
@@ -64,6 +64,7 @@ fn observed(spec: Value, objects: &[Value]) -> Observed {
         generation: 1,
         finalizers: vec![],
         deleting: false,
+        stopped: false,
         owner: None,
         spec,
         status: ConfigurationPolicyStatus::default(),
@@ -87,7 +88,7 @@ fn observed(spec: Value, objects: &[Value]) -> Observed {
             metadata["namespace"].as_str().unwrap_or_default(),
             metadata["name"].as_str().unwrap(),
         );
-        let present = Present { object: Arc::new(object.clone()), touched: false };
+        let present = Present { object: Arc::new(object.clone()), writers: vec![] };
         seen.cluster.objects.insert(target.id, Seen::Present(present));
     }
     answer(&mut seen, objects);
@@ -95,7 +96,7 @@ fn observed(spec: Value, objects: &[Value]) -> Observed {
 }
 
 /// Answers whatever is asked: absent is what is not among the objects, and updates are accepted.
-fn answer(seen: &mut Observed, objects: &[Value]) {
+pub(super) fn answer(seen: &mut Observed, objects: &[Value]) {
     for _ in 0..5 {
         let asked = reads(seen);
         for read in asked.missing {
@@ -115,12 +116,15 @@ fn answer(seen: &mut Observed, objects: &[Value]) {
         for question in asked.questions {
             let answer = TrialAnswer::Accepted(question.object.clone());
             let trial = Trial { asked: question.object, answer };
-            seen.cluster.trials.insert(question.target.id, trial);
+            match question.of {
+                Tried::Update => seen.cluster.trials.insert(question.target.id, trial),
+                Tried::Creation => seen.cluster.creations.insert(question.target.id, trial),
+            };
         }
     }
 }
 
-fn policy(seen: &mut Observed) -> &mut Policy {
+pub(super) fn policy(seen: &mut Observed) -> &mut Policy {
     match &mut seen.policy {
         Subject::Policy(policy) => policy,
         _ => panic!("there is no policy"),
@@ -128,7 +132,7 @@ fn policy(seen: &mut Observed) -> &mut Policy {
 }
 
 /// State, reason and message of the first template, as a status would show them.
-fn told(seen: &Observed) -> (String, String, String) {
+pub(super) fn told(seen: &Observed) -> (String, String, String) {
     let status = status(&report(seen).publish);
     let condition = &status.compliancy_details[0].conditions[0];
     (
@@ -138,7 +142,7 @@ fn told(seen: &Observed) -> (String, String, String) {
     )
 }
 
-fn status(plan: &Plan) -> ConfigurationPolicyStatus {
+pub(super) fn status(plan: &Plan) -> ConfigurationPolicyStatus {
     let patch = plan.iter().flatten().find_map(|action| match &action.write {
         Write::MergeStatus(patch) => Some(patch["status"].clone()),
         _ => None,
@@ -148,7 +152,7 @@ fn status(plan: &Plan) -> ConfigurationPolicyStatus {
     serde_json::from_value(Value::Object(fields)).unwrap()
 }
 
-fn verbs(plan: &Plan) -> Vec<Vec<String>> {
+pub(super) fn verbs(plan: &Plan) -> Vec<Vec<String>> {
     let verb = |write: &Write| match write {
         Write::Create(_) => "create",
         Write::Replace(_) => "replace",
@@ -163,7 +167,7 @@ fn verbs(plan: &Plan) -> Vec<Vec<String>> {
     plan.iter().map(step).collect()
 }
 
-fn pod(name: &str, namespace: &str, image: &str) -> Value {
+pub(super) fn pod(name: &str, namespace: &str, image: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": { "name": name, "namespace": namespace, "uid": format!("uid-{name}"), "resourceVersion": "5" },
@@ -171,7 +175,7 @@ fn pod(name: &str, namespace: &str, image: &str) -> Value {
     })
 }
 
-fn definition(name: &str, namespace: &str) -> Value {
+pub(super) fn definition(name: &str, namespace: &str) -> Value {
     let mut pod = pod(name, namespace, "nginx:1.7.9");
     let metadata = pod["metadata"].as_object_mut().unwrap();
     for field in ["uid", "resourceVersion"] {
@@ -181,7 +185,7 @@ fn definition(name: &str, namespace: &str) -> Value {
     pod
 }
 
-fn spec(action: &str, compliance: &str, definition: Value) -> Value {
+pub(super) fn spec(action: &str, compliance: &str, definition: Value) -> Value {
     json!({
         "remediationAction": action,
         "object-templates": [{ "complianceType": compliance, "objectDefinition": definition }],
@@ -426,7 +430,10 @@ fn a_missing_object_is_told_claimed_and_made() {
     assert_eq!(claimed.last_evaluated, None, "an evaluation that is not finished is due again");
 
     policy(&mut seen).status = claimed;
-    let present = Present { object: Arc::new(pod("a", "default", "nginx:1.7.9")), touched: true };
+    let present = Present {
+        object: Arc::new(pod("a", "default", "nginx:1.7.9")),
+        writers: vec!["policy-uid".into()],
+    };
     seen.cluster.objects.insert(pod_id("a"), Seen::Present(present));
     seen.memory.deeds.insert(pod_id("a"), Deed::Created);
     assert_eq!(plan(&seen), Plan::new());
@@ -505,6 +512,7 @@ fn what_the_server_says_of_an_update_decides() {
         for trial in seen.cluster.trials.values_mut() {
             trial.answer = answer.clone();
         }
+        self::answer(&mut seen, core::slice::from_ref(&live));
         seen
     };
     let same = answered("enforce", "None", TrialAnswer::Accepted(Arc::new(live.clone())));
@@ -528,7 +536,7 @@ fn what_the_server_says_of_an_update_decides() {
         (Some(false), ""),
         "it was not ours and will not be"
     );
-    let failed = |why: &str| told(&answered("inform", "None", TrialAnswer::Failed(why.into()))).2;
+    let failed = |why: &str| told(&answered("inform", "None", TrialAnswer::Refused(why.into()))).2;
     assert_eq!(
         failed("boom"),
         "Error issuing a dry run update request for the object `a`, the error is `boom`"
@@ -555,7 +563,7 @@ fn an_object_on_its_way_out_is_not_gone() {
     assert_eq!(told(&seen).0, "NonCompliant", "upstream says Compliant here");
 }
 
-fn entry(name: &str, created: bool, uid: &str) -> Value {
+pub(super) fn entry(name: &str, created: bool, uid: &str) -> Value {
     json!({
         "object": { "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name, "namespace": "default" } },
         "compliant": "Compliant",
@@ -714,8 +722,11 @@ fn what_left_the_policy_is_pruned_only_if_that_is_certain() {
         drop(seen.cluster.objects.insert(pod_id("b"), Seen::Unknown("dark".into())));
     });
     kept("templates that failed", |seen| {
-        seen.templates =
-            Templates::Failed { reason: "Error processing template", message: "no".into() };
+        seen.templates = Templates::Failed {
+            reason: "Error processing template",
+            message: "no".into(),
+            passing: false,
+        };
     });
     kept("an unknown kind", |seen| {
         for kind in seen.cluster.kinds.values_mut() {
@@ -735,7 +746,7 @@ fn what_left_the_policy_is_pruned_only_if_that_is_certain() {
     kept("a template that failed for one object", |seen| {
         let Templates::Known(all) = &mut seen.templates else { panic!() };
         let pick = Pick { namespace: "default".into(), name: "a".into() };
-        let resolved = [(pick, Resolution::Failed("no".into()))].into();
+        let resolved = [(pick, Resolution::Failed { message: "no".into(), passing: false })].into();
         all[0].definition = Definition::Templated { name: false, namespace: false, resolved };
     });
     let mut blind = leaver(&live());
@@ -792,6 +803,10 @@ fn intervals_say_when_to_look_again() {
     let mut changed = never;
     policy(&mut changed).generation = 2;
     assert!(!report(&changed).publish.is_empty());
+    let mut stopped = changed;
+    policy(&mut stopped).stopped = true;
+    assert_eq!(report(&stopped), crate::policy::Verdict::default(), "not even once more");
+    assert!(reads(&stopped).all.is_empty());
     let hourly = evaluated(json!({ "noncompliant": "1h" }));
     assert_eq!(report(&hourly).wake, Some(at(3600)));
     assert!(reads(&hourly).all.is_empty(), "nothing is looked at meanwhile");

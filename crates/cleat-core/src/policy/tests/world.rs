@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use cleat_api::configurationpolicy::{
     ConfigurationPolicySpec, ConfigurationPolicyStatus, FINALIZER, ObjectTemplate, Properties,
-    PruneObjectBehavior, RecreateOption,
+    PruneObjectBehavior, RecreateOption, reason,
 };
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -20,8 +20,17 @@ use serde_json::{Value, json};
 use crate::id::Id;
 use crate::policy::memory::Memory;
 use crate::policy::observed::*;
-use crate::policy::{Verdict, plan, reads, report};
-use crate::write::{Action, Outcome, Plan, Refusal, Write};
+use crate::policy::{Tried, reads};
+use crate::write::{Action, Outcome, Refusal, Write};
+
+use super::chosen::Chosen;
+use super::faults::Fault;
+
+/// The policy under test, and another one of the same controller.
+pub(super) const US: &str = "policy";
+const RIVAL: &str = "rival";
+/// What nothing of the team may be like.
+pub(super) const BAD: u8 = 7;
 
 pub(super) type Checked<T = ()> = Result<T, String>;
 
@@ -36,30 +45,11 @@ pub(super) struct Object {
     pub(super) uid: u32,
     pub(super) version: u32,
     pub(super) content: u8,
-    pub(super) touched: bool,
+    /// The policies that wrote it.
+    pub(super) writers: BTreeSet<&'static str>,
+    pub(super) labelled: bool,
     pub(super) answerable: Answerable,
     pub(super) dying: Option<Timestamp>,
-}
-
-/// Ways to be wrong, each of which the histories must find out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    None,
-    UnknownIsAbsent,
-    UnknownTemplatesAreNone,
-    UnclaimedCreation,
-    AnyIncarnation,
-    AcceptedIsGone,
-    ForgottenLeavers,
-    NoFinalizer,
-    RefusedIsSettled,
-    EveryClaimIsOurs,
-    NoClaimIsOurs,
-    StaleUidIsOurs,
-    InformPrunes,
-    LeavingPrunes,
-    RecreatedIsOurs,
-    NonePrunes,
 }
 
 pub(super) struct World {
@@ -67,6 +57,7 @@ pub(super) struct World {
     pub(super) now: Timestamp,
     pub(super) spec: ConfigurationPolicySpec,
     pub(super) wanted: BTreeMap<&'static str, u8>,
+    pub(super) chosen: Chosen,
     pub(super) recreate: RecreateOption,
     /// Content cannot be changed in place.
     pub(super) immutable: bool,
@@ -83,6 +74,9 @@ pub(super) struct World {
     pub(super) memory: Memory,
     last_uid: u32,
     trials: BTreeMap<Id, Trial>,
+    creations: BTreeMap<Id, Trial>,
+    /// What is wanted makes no sense to the server.
+    pub(super) unmakeable: bool,
     /// Deletes and creates are refused.
     pub(super) guarded: bool,
     /// Deletes take a while.
@@ -100,6 +94,14 @@ fn no_say(_: &str, _: &Value) -> Result<String, String> {
 pub(super) struct Sight {
     pub(super) objects: Vec<bool>,
     pub(super) templates: bool,
+    /// Of all objects, and of those with the labels.
+    pub(super) lists: (bool, bool),
+}
+
+impl Sight {
+    pub(super) fn all() -> Self {
+        Self { objects: alloc::vec![true], templates: true, lists: (true, true) }
+    }
 }
 
 impl World {
@@ -114,6 +116,7 @@ impl World {
             now: Timestamp::from_second(1_700_000_000).unwrap(),
             spec,
             wanted: BTreeMap::new(),
+            chosen: Chosen::default(),
             recreate: RecreateOption::None,
             immutable: false,
             leaving: false,
@@ -128,12 +131,14 @@ impl World {
             memory: Memory::default(),
             last_uid: 0,
             trials: BTreeMap::new(),
+            creations: BTreeMap::new(),
+            unmakeable: false,
             guarded: false,
             slow: false,
         }
     }
 
-    fn body(name: &str, object: &Object) -> Value {
+    pub(super) fn body(name: &str, object: &Object) -> Value {
         let mut body = json!({
             "apiVersion": "v1",
             "kind": "Thing",
@@ -145,6 +150,9 @@ impl World {
             },
             "data": { "content": object.content.to_string() },
         });
+        if object.labelled {
+            body["metadata"]["labels"] = json!({ "team": "a" });
+        }
         if let Some(since) = object.dying {
             body["metadata"]["deletionTimestamp"] = json!(since.to_string());
             body["metadata"]["finalizers"] = json!(["example.com/hold"]);
@@ -162,13 +170,19 @@ impl World {
     }
 
     pub(super) fn observe(&self, sight: &Sight) -> Observed {
-        let mut cluster = Cluster { trials: self.trials.clone(), ..Cluster::default() };
+        let mut cluster = Cluster {
+            trials: self.trials.clone(),
+            creations: self.creations.clone(),
+            ..Cluster::default()
+        };
         let name = KindName { api_version: "v1".into(), kind: "Thing".into() };
         cluster.kinds.insert(name, Kind::Served(kind()));
         let listed =
             self.status.related_objects.iter().map(|entry| entry.object.metadata.name.clone());
+        let names =
+            self.wanted.keys().map(|name| name.to_string()).chain(listed).collect::<BTreeSet<_>>();
         let names: BTreeSet<String> =
-            self.wanted.keys().map(|name| name.to_string()).chain(listed).collect();
+            names.into_iter().chain(self.objects.keys().cloned()).collect();
         for (index, name) in names.into_iter().enumerate() {
             let visible = sight.objects.get(index % sight.objects.len().max(1)).copied();
             let seen = match self.objects.get(&name) {
@@ -176,11 +190,12 @@ impl World {
                 None => Seen::Absent,
                 Some(object) => Seen::Present(Present {
                     object: Arc::new(Self::body(&name, object)),
-                    touched: object.touched,
+                    writers: object.writers.iter().map(|one| one.to_string()).collect(),
                 }),
             };
             cluster.objects.insert(kind().target("n", &name).id, seen);
         }
+        self.lists(sight, &mut cluster);
         let template = |(name, content): (&&'static str, &u8)| Template {
             spec: ObjectTemplate {
                 compliance_type: "musthave".into(),
@@ -191,20 +206,28 @@ impl World {
             definition: Definition::Plain,
         };
         let templates = match sight.templates {
-            true => Templates::Known(self.wanted.iter().map(template).collect()),
+            true => {
+                let (named, chosen) = (self.wanted.iter().map(template), self.chosen_templates());
+                Templates::Known(match self.chosen.first {
+                    true => chosen.into_iter().chain(named).collect(),
+                    false => named.chain(chosen).collect(),
+                })
+            }
             false => Templates::Failed {
                 reason: "Error processing template",
                 message: "it failed".into(),
+                passing: false,
             },
         };
         let policy = Policy {
             namespace: "managed".into(),
             name: "p".into(),
-            uid: "policy".into(),
+            uid: US.into(),
             resource_version: self.version.to_string(),
             generation: self.generation,
             finalizers: if self.finalizer { alloc::vec![FINALIZER.into()] } else { Vec::new() },
             deleting: self.deleting,
+            stopped: false,
             owner: None,
             spec: self.spec.clone(),
             status: self.status.clone(),
@@ -224,129 +247,62 @@ impl World {
         }
     }
 
-    /// What the faulty planner would have seen.
-    fn mistaken(&self, mut seen: Observed) -> Observed {
-        let objects = &mut seen.cluster.objects;
-        match self.fault {
-            Fault::UnknownIsAbsent => {
-                for one in objects.values_mut() {
-                    if matches!(one, Seen::Unknown(_)) {
-                        *one = Seen::Absent;
-                    }
-                }
-            }
-            Fault::UnknownTemplatesAreNone => {
-                if matches!(seen.templates, Templates::Failed { .. }) {
-                    seen.templates = Templates::Known(Vec::new());
-                }
-            }
-            Fault::AcceptedIsGone => {
-                for one in objects.values_mut() {
-                    if matches!(one, Seen::Present(present) if present.terminating().is_some()) {
-                        *one = Seen::Absent;
-                    }
-                }
-            }
-            Fault::RefusedIsSettled => {
-                for (id, one) in objects.iter_mut() {
-                    if seen.memory.troubles.contains_key(id) {
-                        *one = Seen::Absent;
-                    }
-                }
-            }
-            Fault::EveryClaimIsOurs | Fault::NoClaimIsOurs => {
-                for one in objects.values_mut() {
-                    if let Seen::Present(present) = one {
-                        present.touched = self.fault == Fault::EveryClaimIsOurs;
-                    }
-                }
-            }
-            _ => {}
-        }
-        let Subject::Policy(policy) = &mut seen.policy else { return seen };
-        match self.fault {
-            Fault::NoFinalizer => policy.finalizers = alloc::vec![FINALIZER.into()],
-            Fault::StaleUidIsOurs => {
-                for entry in &mut policy.status.related_objects {
-                    let id = kind().target("n", &entry.object.metadata.name).id;
-                    let live = seen.cluster.objects.get(&id);
-                    if let (Some(Seen::Present(live)), Some(known)) = (live, &mut entry.properties)
-                        && !known.uid.is_empty()
-                    {
-                        known.uid = live.uid().to_string();
-                    }
-                }
-            }
-            Fault::InformPrunes if policy.deleting => {
-                policy.spec.remediation_action = "enforce".into();
-            }
-            Fault::NonePrunes if policy.spec.prune_object_behavior == PruneObjectBehavior::None => {
-                policy.spec.prune_object_behavior = PruneObjectBehavior::DeleteIfCreated;
-            }
-            Fault::LeavingPrunes => seen.controller.departure = Departure::Staying,
-            _ => {}
-        }
-        seen
-    }
-
-    pub(super) fn plan(&self, seen: &Observed) -> Plan {
-        let mut steps = plan(&self.mistaken(seen.clone()));
-        match self.fault {
-            Fault::UnclaimedCreation => {
-                let creates = |step: &Vec<Action>| {
-                    step.iter().any(|one| {
-                        matches!(&one.write, Write::Create(_)) && one.target.id.resource == "things"
-                    })
-                };
-                if steps.iter().any(creates) {
-                    steps.retain(|step| {
-                        !step.iter().any(|one| matches!(one.write, Write::MergeStatus(_)))
-                    });
-                }
-            }
-            Fault::AnyIncarnation => {
-                for action in steps.iter_mut().flatten() {
-                    if let Write::Delete { uid, .. } = &mut action.write {
-                        uid.clear();
-                    }
-                }
-            }
-            _ => {}
-        }
-        steps
-    }
-
-    pub(super) fn report(&self, seen: &Observed) -> Verdict {
-        report(&self.mistaken(seen.clone()))
-    }
-
     /// Fills in what the server would say to updates.
     pub(super) fn ask(&mut self, seen: &mut Observed) {
+        // What is said of an update may ask for what would be said of a new object.
+        for _ in 0..2 {
+            self.ask_once(seen);
+        }
+    }
+
+    fn ask_once(&mut self, seen: &mut Observed) {
         for question in reads(seen).questions {
             let name = question.target.id.name.clone();
             let stale = |object: &Object| {
                 question.object["metadata"]["resourceVersion"] != json!(object.version.to_string())
             };
             let answer = match self.objects.get(&name) {
+                _ if question.of == Tried::Creation && self.unmakeable => {
+                    TrialAnswer::Invalid("it makes no sense".into())
+                }
+                _ if question.of == Tried::Creation => {
+                    TrialAnswer::Accepted(question.object.clone())
+                }
                 None => TrialAnswer::NotFound,
                 Some(object) if stale(object) => TrialAnswer::Stale,
                 Some(_) if self.immutable => TrialAnswer::Invalid("field is immutable".into()),
                 Some(_) => TrialAnswer::Accepted(question.object.clone()),
             };
             let trial = Trial { asked: question.object, answer };
-            self.trials.insert(question.target.id, trial);
+            match question.of {
+                Tried::Update => self.trials.insert(question.target.id, trial),
+                Tried::Creation => self.creations.insert(question.target.id, trial),
+            };
         }
         seen.cluster.trials = self.trials.clone();
+        seen.cluster.creations = self.creations.clone();
     }
 
     /// Somebody else puts an object of their own under that name.
     pub(super) fn meddle(&mut self, name: &str, content: u8) {
+        self.put(name, content, BTreeSet::new());
+    }
+
+    /// Another policy makes the object, by the same controller.
+    pub(super) fn rival(&mut self, name: &str, content: u8) {
+        if !self.objects.contains_key(name) {
+            self.put(name, content, [RIVAL].into());
+        }
+    }
+
+    fn put(&mut self, name: &str, content: u8, writers: BTreeSet<&'static str>) {
         self.last_uid += 1;
         let object = Object {
             uid: self.last_uid,
             version: 1,
             content,
-            touched: false,
+            writers,
+            labelled: self.last_uid.is_multiple_of(2),
             answerable: Answerable::Others,
             dying: None,
         };
@@ -382,6 +338,7 @@ impl World {
         };
         self.memory = core::mem::take(&mut self.memory).after(action, &outcome, self.now);
         self.trials.remove(&action.target.id);
+        self.creations.remove(&action.target.id);
         Ok(outcome)
     }
 
@@ -399,7 +356,7 @@ impl World {
         if !claim.is_some_and(|claim| claim.created_by_policy.is_some() && claim.uid.is_empty()) {
             return Err(format!("{name} made before it was claimed"));
         }
-        if self.guarded {
+        if self.guarded || self.unmakeable {
             return Ok(refused());
         }
         if self.objects.contains_key(name) {
@@ -411,7 +368,8 @@ impl World {
             uid: self.last_uid,
             version: 1,
             content: content(body),
-            touched: true,
+            writers: [US].into(),
+            labelled: false,
             answerable,
             dying: None,
         };
@@ -431,7 +389,7 @@ impl World {
         }
         object.version += 1;
         object.content = content(body);
-        object.touched = true;
+        object.writers.insert(US);
         Ok(Outcome::Done(Value::Null))
     }
 
@@ -450,6 +408,8 @@ impl World {
         if seen.controller.departure == Departure::Leaving {
             return Err(format!("{name} deleted by a controller that leaves"));
         }
+        let (was_bad, chosen, blind) =
+            (self.was_bad(seen, name), self.was_chosen(seen, name), self.was_blind(seen));
         let Some(object) = self.objects.get_mut(name) else { return Ok(Outcome::NotFound) };
         if !uid.is_empty() && uid != format!("u{}", object.uid) {
             return Ok(Outcome::Conflict("another incarnation".into()));
@@ -457,10 +417,15 @@ impl World {
         if version.is_some_and(|version| version != object.version.to_string()) {
             return Ok(Outcome::Conflict("changed meanwhile".into()));
         }
+        if !then.deleting && self.chosen.selected == Some(false) && was_bad {
+            Self::may_go(name, object)?;
+        }
         let wanted = matches!(&seen.templates, Templates::Known(all) if all.iter().any(
             |template| template.spec.object_definition["metadata"]["name"] == json!(name)));
         let recreates = wanted && !then.deleting;
-        if recreates {
+        if was_bad && !then.deleting {
+            // What must not be there goes, whoever made it.
+        } else if recreates {
             let all = &self.status.related_objects;
             let entry = all.iter().find(|entry| entry.object.metadata.name == name);
             let claim = entry.and_then(|entry| entry.properties.as_ref());
@@ -470,6 +435,9 @@ impl World {
                 (None, _) => {
                     return Err(format!("{name} thrown away before that was written down"));
                 }
+                _ if self.unmakeable => {
+                    return Err(format!("{name} thrown away though it cannot be made anew"));
+                }
                 (Some(true), Answerable::Others) => {
                     return Err(format!("{name} was not ours, and will be when it is made anew"));
                 }
@@ -478,6 +446,12 @@ impl World {
         } else {
             if matches!(seen.templates, Templates::Failed { .. }) && !then.deleting {
                 return Err(format!("{name} pruned though nobody knew what is wanted"));
+            }
+            if blind && !then.deleting {
+                return Err(format!("{name} pruned though not everything chosen was seen"));
+            }
+            if chosen && !then.deleting && object.answerable == Answerable::Others {
+                return Err(format!("{name} pruned though it never left"));
             }
             match then.spec.prune_object_behavior {
                 PruneObjectBehavior::DeleteAll => {}
@@ -517,16 +491,14 @@ impl World {
             let behavior = then.spec.prune_object_behavior;
             for (name, object) in &self.objects {
                 let ours = object.answerable == Answerable::Policy;
-                let listed = then
-                    .status
-                    .related_objects
-                    .iter()
-                    .any(|entry| entry.object.metadata.name == *name)
-                    && seen
-                        .cluster
-                        .objects
-                        .get(&kind().target("n", name).id)
-                        .is_some_and(|then| !matches!(then, Seen::Absent));
+                let listed = then.status.related_objects.iter().any(|entry| {
+                    entry.object.metadata.name == *name
+                        && entry.reason != reason::MISSING_AS_EXPECTED
+                }) && seen
+                    .cluster
+                    .objects
+                    .get(&kind().target("n", name).id)
+                    .is_some_and(|then| !matches!(then, Seen::Absent));
                 let left = match behavior {
                     PruneObjectBehavior::DeleteIfCreated => ours,
                     PruneObjectBehavior::DeleteAll => ours || listed,
@@ -600,6 +572,7 @@ impl World {
         self.now = self.now.checked_add(SignedDuration::from_secs(11)).unwrap();
         self.objects.retain(|_, object| object.dying.is_none() || !goes());
         self.trials.clear();
+        self.creations.clear();
     }
 
     /// One reconcile that dies after `budget` actions. `false`: it died.
@@ -632,23 +605,23 @@ impl World {
 
     /// A quiet world: everything can be seen, nothing is refused, nobody meddles.
     pub(super) fn settle(&mut self) -> Checked {
-        self.guarded = false;
+        (self.guarded, self.unmakeable) = (false, false);
         for _ in 0..40 {
             self.tick(|| true);
-            let mut seen = self.observe(&Sight { objects: alloc::vec![true], templates: true });
+            let mut seen = self.observe(&Sight::all());
             self.ask(&mut seen);
             if self.gone || (self.plan(&seen).is_empty() && self.report(&seen).publish.is_empty()) {
                 return Ok(());
             }
             self.pass(&seen, usize::MAX)?;
         }
-        let mut seen = self.observe(&Sight { objects: alloc::vec![true], templates: true });
+        let mut seen = self.observe(&Sight::all());
         self.ask(&mut seen);
         Err(format!("did not settle: {:?} {:?}", self.plan(&seen), self.report(&seen)))
     }
 }
 
-fn content(body: &Value) -> u8 {
+pub(super) fn content(body: &Value) -> u8 {
     body["data"]["content"].as_str().and_then(|text| text.parse().ok()).unwrap_or(u8::MAX)
 }
 

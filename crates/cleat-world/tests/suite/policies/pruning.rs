@@ -188,7 +188,7 @@ async fn a_template_that_fails_prunes_nothing() -> Result<()> {
 async fn a_claimed_object_is_ours_after_a_restart_if_we_made_it() -> Result<()> {
     let mut site = Site::without_controller("prune-claim").await?;
     let spec = pruning(enforce(vec![musthave(site.map("a", "1"))]), "DeleteIfCreated");
-    site.policy("p", spec).await?;
+    let uid = site.policy("p", spec).await?.metadata.uid.unwrap_or_default();
     let entry = json!({
         "object": {
             "apiVersion": "v1", "kind": "ConfigMap",
@@ -200,7 +200,7 @@ async fn a_claimed_object_is_ours_after_a_restart_if_we_made_it() -> Result<()> 
     let status = json!({ "status": { "compliant": "NonCompliant", "relatedObjects": [entry] } });
     site.policies().patch_status("p", &Default::default(), &Patch::Merge(status)).await?;
     let ours = PostParams {
-        field_manager: Some(cleat_agent::policy::FIELD_MANAGER.to_owned()),
+        field_manager: Some(cleat_agent::policy::field_manager(&uid)),
         ..PostParams::default()
     };
     site.maps().create(&ours, &crate::parse(site.map("a", "1"))).await?;
