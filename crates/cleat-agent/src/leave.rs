@@ -6,6 +6,7 @@
 
 mod alarm;
 mod asked;
+pub mod clean;
 mod parts;
 mod presence;
 

@@ -8,6 +8,7 @@ use kube_derive::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::managedcluster::RemoveStrategy;
 use crate::schema;
 
 /// The most objects in one record; what is more goes into the next part.
@@ -55,6 +56,13 @@ pub struct LeftoverRecordSpec {
     /// The UID of the ManagedCluster that left.
     #[serde(rename = "clusterUID")]
     pub cluster_uid: String,
+    /// Of which hub's ledgers on the cluster this is about: the SHA-256, in hexadecimal, of the hub's
+    /// address as the agent was given it. Empty if the agent never told.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub hub_hash: String,
+    /// What was last declared about everything that had been carried to the cluster.
+    #[serde(default)]
+    pub remove_strategy: RemoveStrategy,
     /// Why something is left.
     pub reason: Reason,
     /// Which part of the record this is, from 0; there is a next one when it is full.
@@ -124,6 +132,22 @@ pub struct LeftObject {
     /// Why it stays.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
+    /// Whether it is to stay for good; absent means that it was to go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stays: Option<Stays>,
+}
+
+/// Whether an object that is left is to stay for good.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum Stays {
+    /// It stays if it was there before the work, which the ledger on the cluster knows.
+    IfAdopted,
+    /// Somebody declared that it stays.
+    Declared,
+    /// It is not ours any more, or never was.
+    NotOurs,
 }
 
 /// What was done about it since.

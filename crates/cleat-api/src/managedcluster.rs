@@ -29,6 +29,10 @@ pub const CLUSTER_ID: &str = "cleat.dev/cluster-id";
 /// The claim that carries the same, as other tools read it.
 pub const ID_CLAIM: &str = "id.k8s.io";
 
+/// The claim by which an agent tells what its ledgers on the cluster are named after: the SHA-256, in
+/// hexadecimal, of the hub's address as it was given.
+pub const HUB_HASH_CLAIM: &str = "hubhash.cleat.dev";
+
 /// On a cluster: `"true"` if its clock is nobody's business.
 pub const SKIP_CLOCK_CHECK: &str = "registration.open-cluster-management.io/skip-clock-sync-check";
 

@@ -5,6 +5,7 @@ mod clean;
 use std::io::Write as _;
 
 use anyhow::{Context as _, Result};
+use cleat_agent::registration::{Keep, NAMESPACE};
 use cleat_api::leftoverrecord::{LeftoverRecord, condition};
 use cleat_core::condition::find;
 use cleat_core::leave::clean::id;
@@ -41,6 +42,15 @@ enum Verb {
         /// Also what was declared to be kept
         #[arg(long)]
         include_kept: bool,
+        /// The hub's address as the cluster's agent knew it, for records that do not say
+        #[arg(long)]
+        hub_server: Option<String>,
+        /// Also the agent itself, its rights and its credentials
+        #[arg(long)]
+        agent: bool,
+        /// The namespace on the cluster with the agent and its credentials
+        #[arg(long, default_value = NAMESPACE)]
+        agent_namespace: String,
         #[command(flatten)]
         cluster: ClusterArgs,
     },
@@ -52,10 +62,23 @@ pub fn run(args: &Args) -> Result<()> {
         match &args.verb {
             None | Some(Verb::List) => list(&hub_client).await,
             Some(Verb::Show { name }) => show(&hub_client, name).await,
-            Some(Verb::Clean { name, include_kept, cluster }) => {
+            Some(Verb::Clean {
+                name,
+                include_kept,
+                hub_server,
+                agent,
+                agent_namespace,
+                cluster,
+            }) => {
                 let records = named(&hub_client, name).await?;
                 let cluster_client = Which::from(cluster).client().await?;
-                clean::clean(&hub_client, &cluster_client, &records, *include_kept)
+                let wish = clean::Wish {
+                    include_kept: *include_kept,
+                    hub_server: hub_server.clone(),
+                    keep: Keep::Secret { namespace: agent_namespace.clone() },
+                    agent: *agent,
+                };
+                clean::clean(&hub_client, &cluster_client, records, wish)
                     .await
                     .with_context(|| format!("clean what {name} kept"))
             }

@@ -14,6 +14,7 @@ pub mod mirror;
 mod path;
 pub mod queue;
 mod reflect;
+pub mod served;
 mod status;
 pub mod tasks;
 mod watch;

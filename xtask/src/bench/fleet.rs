@@ -167,6 +167,7 @@ async fn join(
         Live {
             name: name.to_owned(),
             cluster_id: application.cluster_id,
+            hub_address: member.hub_address.clone(),
             hub_client,
             cluster_client,
             clock: Clock::system(),

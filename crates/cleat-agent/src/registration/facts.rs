@@ -22,8 +22,9 @@ pub(super) struct Scout {
 }
 
 impl Scout {
-    pub(super) fn new(cluster_client: Client, cluster_id: String) -> Self {
-        Self { cluster_client, facts: Facts { cluster_id, ..Facts::default() }, counted: None }
+    pub(super) fn new(cluster_client: Client, cluster_id: String, hub_hash: String) -> Self {
+        let facts = Facts { cluster_id, hub_hash, ..Facts::default() };
+        Self { cluster_client, facts, counted: None }
     }
 
     /// Looks again. What cannot be read stays as it was.

@@ -26,6 +26,7 @@ use tokio::sync::Mutex;
 use super::facts::Scout;
 use super::{Credentials, Error, FIELD_MANAGER, Keep, Line, enrol, keys};
 use crate::leave::Presence;
+use crate::work::hub_hash;
 
 /// How soon to try again what did not work.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -44,6 +45,8 @@ const LOOKS: usize = 120;
 pub struct Live {
     pub name: String,
     pub cluster_id: String,
+    /// The hub's address exactly as it was given; ledgers are named after its hash.
+    pub hub_address: String,
     pub hub_client: Client,
     pub cluster_client: Client,
     pub clock: Clock,
@@ -94,8 +97,17 @@ struct Turning {
 
 /// Keeps the cluster alive on the hub, until `tasks` end.
 pub fn live(live: Live, tasks: &Tasks) {
-    let Live { name, cluster_id, hub_client, cluster_client, clock, dice, rotation, presence } =
-        live;
+    let Live {
+        name,
+        cluster_id,
+        hub_address,
+        hub_client,
+        cluster_client,
+        clock,
+        dice,
+        rotation,
+        presence,
+    } = live;
     let queue = Queue::new();
     let executor = Executor::new(execute::Config {
         hub: Some(hub_client.clone()),
@@ -125,7 +137,7 @@ pub fn live(live: Live, tasks: &Tasks) {
         queue.add(Chore::Certificate);
         Mutex::new(Turning { rotation, dice: dice(), last: None })
     });
-    let scout = Mutex::new(Scout::new(cluster_client, cluster_id));
+    let scout = Mutex::new(Scout::new(cluster_client, cluster_id, hub_hash(&hub_address)));
     let context = Arc::new(Context {
         name,
         executor,

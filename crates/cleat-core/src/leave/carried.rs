@@ -17,6 +17,7 @@ use crate::condition::holds;
 use crate::id::{Id, Target};
 use crate::policy_sync::HOLD;
 use crate::work::WORK_FINALIZER;
+use crate::work::ownership::declared;
 
 /// Who looks after it on the cluster. A new kind of thing to carry is one more of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,7 +74,7 @@ impl Carried {
     pub fn work(work: &ManifestWork) -> Self {
         let mut carried = Self::bare(Kind::Work, &work.metadata);
         let status = work.status.clone().unwrap_or_default();
-        carried.objects = believed(&status, &carried.name);
+        carried.objects = believed(work, &status);
         carried.removed(status.removal);
         carried
     }
@@ -138,8 +139,9 @@ impl Carried {
     }
 }
 
-/// What a work says was applied. Of an agent that tells no uids, what it says is there.
-fn believed(status: &ManifestWorkStatus, work: &str) -> Vec<LeftObject> {
+/// What a work says was applied, and what it declares about each. Of an agent that tells no uids,
+/// what it says is there.
+fn believed(work: &ManifestWork, status: &ManifestWorkStatus) -> Vec<LeftObject> {
     let mut seen = BTreeSet::new();
     for manifest in &status.resource_status.manifests {
         let meta = &manifest.resource_meta;
@@ -147,15 +149,24 @@ fn believed(status: &ManifestWorkStatus, work: &str) -> Vec<LeftObject> {
         if meta.resource.is_empty() || (meta.uid.is_empty() && !applied) {
             continue;
         }
-        seen.insert(LeftObject {
+        let id = Id {
             group: meta.group.clone(),
-            version: meta.version.clone(),
             resource: meta.resource.clone(),
             namespace: meta.namespace.clone(),
             name: meta.name.clone(),
+        };
+        let stays = declared(work, &id);
+        let Id { group, resource, namespace, name } = id;
+        seen.insert(LeftObject {
+            group,
+            version: meta.version.clone(),
+            resource,
+            namespace,
+            name,
             uid: meta.uid.clone(),
-            source: work.into(),
+            source: work.metadata.name.clone().unwrap_or_default(),
             why: String::new(),
+            stays,
         });
     }
     seen.into_iter().collect()

@@ -1,25 +1,36 @@
-//! Finishing later what a cluster kept: a leftover record is worked off on the cluster itself.
+//! Finishing later what a cluster kept: leftover records are worked off on the cluster itself.
 //!
-//! Only the incarnation that is on record is ever deleted. What another ledger holds, what somebody
-//! made anew and what nobody knows the uid of stays, and is said to.
+//! Only the incarnation that is on record, or in a ledger of ours, is ever deleted, and only while
+//! it bears our mark. What was declared to be kept, what another ledger holds, what somebody made
+//! anew and what nobody knows the uid of stays, and is said to; our marks come off it before the
+//! ledgers go, because the collector deletes what only a ledger owns.
 
-use alloc::collections::BTreeMap;
+mod choose;
+mod report;
+
+use alloc::borrow::ToOwned as _;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec;
 use alloc::vec::Vec;
 
-use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord};
-use serde_json::Value;
+use cleat_api::appliedmanifestwork::{AppliedManifestWork, Origin};
+use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Stays};
+use cleat_api::managedcluster::RemoveStrategy;
+use serde_json::{Value, json};
 
+pub use self::choose::{Chosen, Refusal, choose, ledgers};
+pub use self::report::{Report, report, said};
 use crate::id::{Id, Target};
-use crate::registration::hub::Seen;
 use crate::work::contents::{Contents, is_namespace};
 use crate::work::kind_order::removal_rank;
+use crate::work::ledger::LEDGER_FINALIZER;
 use crate::work::observed::Owner;
-use crate::work::ownership::{GROUP, LEDGER_KIND};
-use crate::write::{Action, Outcome, Propagation, Side, Write};
+use crate::work::ownership::ledger_named;
+use crate::write::{Action, Plan, Propagation, Side, Write};
 
-/// What becomes of one object of a record.
+/// What becomes of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     Gone,
@@ -31,17 +42,34 @@ pub enum Fate {
     Unknown(String),
 }
 
-/// What a cluster holds of a record.
+impl Fate {
+    /// Whether nothing more has to become of the object itself.
+    pub fn is_settled(&self) -> bool {
+        matches!(self, Self::Gone | Self::Stays(_))
+    }
+}
+
+/// What a look at one object found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Look {
+    Absent,
+    Present(Value),
+    Unknown(String),
+}
+
+/// What a cluster holds of what is on record.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
+    pub records: Vec<LeftoverRecord>,
+    /// Also what was declared to be kept is to go.
+    pub include_kept: bool,
+    /// The ledgers of these records' works, as [`ledgers`] chose them: marks that point to them are
+    /// ours.
+    pub ledgers: Vec<AppliedManifestWork>,
     /// By object. One that is missing here was not looked at.
-    pub live: BTreeMap<Id, Seen>,
-    /// What the namespaces among them hold.
+    pub live: BTreeMap<Id, Look>,
+    /// What the namespaces hold whose turn it is.
     pub contents: BTreeMap<Id, Contents>,
-    /// What the ledgers on the cluster say of objects whose uid the record does not have.
-    pub uids: BTreeMap<Id, String>,
-    /// The ledgers of this record's works, by name: marks that point to them are ours.
-    pub ledgers: Vec<String>,
 }
 
 pub fn id(object: &LeftObject) -> Id {
@@ -53,115 +81,344 @@ pub fn id(object: &LeftObject) -> Id {
     }
 }
 
-pub fn target(object: &LeftObject) -> Target {
-    let version = match object.version.as_str() {
-        "" => "v1".to_string(),
-        version => version.to_string(),
-    };
-    Target { version, id: id(object) }
+/// Everything that is on record or in a ledger of ours, once, in the order of removal: what needs
+/// others first.
+pub fn objects(seen: &Observed) -> Vec<LeftObject> {
+    let mut all: BTreeMap<(u16, Id, String), LeftObject> = BTreeMap::new();
+    let recorded = seen.records.iter().flat_map(|one| &one.spec.objects);
+    for object in recorded.cloned().chain(unrecorded(seen)) {
+        let object = informed(seen, object);
+        let id = id(&object);
+        let key = (removal_rank(&id.group, &id.resource), id, object.uid.clone());
+        match all.get_mut(&key) {
+            // Two works had it; it goes only if neither says that it stays.
+            Some(known) if known.stays >= object.stays => {}
+            Some(known) => *known = object,
+            None => {
+                all.insert(key, object);
+            }
+        }
+    }
+    all.into_values().collect()
 }
 
-pub fn fate(seen: &Observed, object: &LeftObject) -> Fate {
+/// What ledgers list and no record does: what had left the manifests and was not gone yet, or what
+/// the hub was not told of any more.
+fn unrecorded(seen: &Observed) -> Vec<LeftObject> {
+    let on_record: BTreeSet<(Id, &str)> = seen
+        .records
+        .iter()
+        .flat_map(|one| &one.spec.objects)
+        .map(|object| (id(object), object.source.as_str()))
+        .collect();
+    let needless =
+        seen.records.iter().any(|one| one.spec.remove_strategy == RemoveStrategy::Needless);
+    let mut found = Vec::new();
+    for ledger in &seen.ledgers {
+        let source = ledger.spec.manifest_work_name.as_str();
+        for id in listed(ledger) {
+            if on_record.contains(&(id.clone(), source)) {
+                continue;
+            }
+            let Id { group, resource, namespace, name } = id;
+            found.push(LeftObject {
+                group,
+                resource,
+                namespace,
+                name,
+                source: source.to_owned(),
+                stays: needless.then_some(Stays::Declared),
+                ..LeftObject::default()
+            });
+        }
+    }
+    found
+}
+
+/// Everything a ledger names.
+fn listed(ledger: &AppliedManifestWork) -> BTreeSet<Id> {
+    let claims = ledger.spec.claims.iter().map(|one| Id {
+        group: one.group.clone(),
+        resource: one.resource.clone(),
+        namespace: one.namespace.clone(),
+        name: one.name.clone(),
+    });
+    let status = ledger.status.iter().flat_map(|status| &status.applied_resources);
+    let applied = status.map(|one| Id {
+        group: one.group.clone(),
+        resource: one.resource.clone(),
+        namespace: one.namespace.clone(),
+        name: one.name.clone(),
+    });
+    claims.chain(applied).collect()
+}
+
+/// With what its work's ledger knows better than the hub: the uid, and what the work said to keep
+/// when it was last applied.
+fn informed(seen: &Observed, mut object: LeftObject) -> LeftObject {
+    let ledger = seen.ledgers.iter().find(|ledger| ledger.spec.manifest_work_name == object.source);
+    let is = |group: &str, resource: &str, namespace: &str, name: &str| {
+        (group, resource, namespace, name)
+            == (&object.group, &object.resource, &object.namespace, &object.name)
+    };
+    let claim = ledger.and_then(|ledger| {
+        let mut claims = ledger.spec.claims.iter();
+        claims.find(|one| is(&one.group, &one.resource, &one.namespace, &one.name))
+    });
+    let applied = ledger.and_then(|ledger| {
+        let mut all = ledger.status.iter().flat_map(|status| &status.applied_resources);
+        all.find(|one| is(&one.group, &one.resource, &one.namespace, &one.name))
+    });
+    let (uid, stays) = (applied.map(|one| one.uid.clone()), object.stays);
+    let created = claim.is_some_and(|claim| claim.origin == Origin::Created);
+    object.stays = match (stays, claim.is_some_and(|claim| claim.kept)) {
+        (Some(Stays::NotOurs), _) => stays,
+        (_, true) => Some(Stays::Declared),
+        (Some(Stays::IfAdopted), false) if created => None,
+        (Some(Stays::IfAdopted | Stays::Declared), false) => Some(Stays::Declared),
+        (None, false) => None,
+    };
+    if object.uid.is_empty() {
+        object.uid = uid.unwrap_or_default();
+    }
+    object
+}
+
+/// What becomes of everything, in the order of removal.
+pub fn fates(seen: &Observed) -> Vec<(LeftObject, Fate)> {
+    let mut all: Vec<(LeftObject, Fate)> = objects(seen)
+        .into_iter()
+        .map(|object| {
+            let fate = fate(seen, &object);
+            (object, fate)
+        })
+        .collect();
+    // Of several incarnations on record all but the one that is there are gone.
+    let here: BTreeSet<Id> = all
+        .iter()
+        .filter(|(object, _)| live_uid(seen, &id(object)) == Some(object.uid.as_str()))
+        .map(|(object, _)| id(object))
+        .collect();
+    for (object, fate) in &mut all {
+        let id = id(object);
+        if here.contains(&id) && live_uid(seen, &id) != Some(object.uid.as_str()) {
+            *fate = Fate::Gone;
+        }
+    }
+    let staying: Vec<Id> = all
+        .iter()
+        .filter(|(_, fate)| matches!(fate, Fate::Stays(_)))
+        .map(|(object, _)| id(object))
+        .collect();
+    for (object, fate) in &mut all {
+        let holder = id(object);
+        if *fate == Fate::Delete
+            && let Some(inside) = staying.iter().find(|id| is_inside(id, &holder))
+        {
+            *fate = Fate::Stays(format!("it holds what stays: {inside}"));
+        }
+    }
+    all
+}
+
+fn live_uid<'a>(seen: &'a Observed, id: &Id) -> Option<&'a str> {
+    match seen.live.get(id) {
+        Some(Look::Present(live)) => live.pointer("/metadata/uid").and_then(Value::as_str),
+        _ => None,
+    }
+}
+
+/// Whether deleting `holder`, a namespace or a definition, would take an object along.
+fn is_inside(id: &Id, holder: &Id) -> bool {
+    match (&*holder.group, &*holder.resource) {
+        ("", "namespaces") => id.namespace == holder.name,
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            let (resource, group) = holder.name.split_once('.').unwrap_or_default();
+            id.resource == resource && id.group == group
+        }
+        _ => false,
+    }
+}
+
+fn fate(seen: &Observed, object: &LeftObject) -> Fate {
     let id = id(object);
     let live = match seen.live.get(&id) {
-        Some(Seen::Present(live)) => live,
-        Some(Seen::Absent) => return Fate::Gone,
-        Some(Seen::Unknown) | None => return Fate::Unknown("it cannot be seen".to_string()),
+        Some(Look::Present(live)) => live,
+        Some(Look::Absent) => return Fate::Gone,
+        Some(Look::Unknown(why)) => return Fate::Unknown(format!("it cannot be seen: {why}")),
+        None => return Fate::Unknown("it was not looked at".to_string()),
     };
     let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let known = match object.uid.as_str() {
-        "" => seen.uids.get(&id).map(String::as_str),
-        uid => Some(uid),
-    };
-    match known {
-        None => return Fate::Stays("nobody knows which incarnation was ours".to_string()),
-        Some(uid) if uid != text("/metadata/uid") => {
-            return Fate::Stays("somebody made it anew".to_string());
-        }
-        Some(_) => {}
+    let stays = |why: &str| Fate::Stays(why.to_string());
+    if object.uid.is_empty() {
+        return stays("nobody knows which incarnation was ours");
     }
-    if let Some(other) = owners(live).find(|owner| !seen.ledgers.contains(&owner.name)) {
+    if object.uid != text("/metadata/uid") {
+        return stays("somebody made it anew");
+    }
+    let declared = match object.stays {
+        Some(Stays::NotOurs) if object.why.is_empty() => return stays("it is not ours"),
+        Some(Stays::NotOurs) => return stays(&object.why),
+        Some(Stays::Declared | Stays::IfAdopted) => true,
+        None => false,
+    };
+    let owners = owners(live);
+    if let Some(other) = owners.iter().find(|one| one.is_ledger() && !is_ours(seen, one)) {
         return Fate::Stays(format!("{} holds it", other.name));
+    }
+    if declared && !seen.include_kept {
+        return match object.why.as_str() {
+            why if why.starts_with("kept by ") => stays(why),
+            _ => stays("it was declared to be kept"),
+        };
+    }
+    if !declared && !owners.iter().any(|one| is_ours(seen, one)) {
+        return stays("it bears no mark of ours any more");
     }
     if !text("/metadata/deletionTimestamp").is_empty() {
         let finalizers = live.pointer("/metadata/finalizers").and_then(Value::as_array);
         let finalizers = finalizers.into_iter().flatten().filter_map(Value::as_str);
         return Fate::Going(finalizers.map(ToString::to_string).collect());
     }
-    if is_namespace(&id) {
-        return match seen.contents.get(&id) {
-            Some(Contents::Ours) => Fate::Delete,
-            Some(Contents::Waiting(what)) => Fate::Going([format!("what it holds: {what}")].into()),
-            Some(foreign @ Contents::Foreign(_)) => {
-                Fate::Stays(foreign.why_kept().unwrap_or_default())
-            }
-            Some(Contents::Unknown(why)) => Fate::Unknown(why.clone()),
-            None => Fate::Unknown("what it holds was not looked at".to_string()),
-        };
+    if !is_namespace(&id) {
+        return Fate::Delete;
     }
-    Fate::Delete
+    match seen.contents.get(&id) {
+        Some(Contents::Ours) => Fate::Delete,
+        Some(Contents::Waiting(what)) => Fate::Going([format!("what it holds: {what}")].into()),
+        Some(foreign @ Contents::Foreign(_)) => Fate::Stays(foreign.why_kept().unwrap_or_default()),
+        Some(Contents::Unknown(why)) => Fate::Unknown(why.clone()),
+        None => Fate::Unknown("what it holds was not looked at".to_string()),
+    }
 }
 
-/// The ledgers that hold an object.
-fn owners(live: &Value) -> impl Iterator<Item = Owner> + '_ {
+/// The namespaces whose turn it is, so that somebody has to look into them.
+pub fn namespaces_due(seen: &Observed) -> Vec<Id> {
+    let fates = fates(seen);
+    let Some(turn) = turn(&fates) else { return Vec::new() };
+    let due = fates.iter().filter(|(object, fate)| {
+        !fate.is_settled() && rank(object) == turn && is_namespace(&id(object))
+    });
+    due.map(|(object, _)| id(object)).collect()
+}
+
+fn rank(object: &LeftObject) -> u16 {
+    removal_rank(&object.group, &object.resource)
+}
+
+fn turn(fates: &[(LeftObject, Fate)]) -> Option<u16> {
+    fates.iter().filter(|(_, fate)| !fate.is_settled()).map(|(object, _)| rank(object)).min()
+}
+
+fn is_ours(seen: &Observed, owner: &Owner) -> bool {
+    owner.is_ledger()
+        && seen.ledgers.iter().any(|ledger| ledger.metadata.name.as_ref() == Some(&owner.name))
+}
+
+fn owners(live: &Value) -> Vec<Owner> {
     let all = live.pointer("/metadata/ownerReferences").and_then(Value::as_array);
-    all.into_iter().flatten().filter_map(|owner| {
-        let text = |field: &str| owner.get(field).and_then(Value::as_str).map(ToString::to_string);
-        let found = Owner {
-            api_version: text("apiVersion")?,
-            kind: text("kind")?,
-            name: text("name")?,
-            uid: text("uid")?,
-            controller: None,
-            block_owner_deletion: None,
+    let read = all.into_iter().flatten().map(|owner| {
+        let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
+        Owner {
+            api_version: text("apiVersion").to_owned(),
+            kind: text("kind").to_owned(),
+            name: text("name").to_owned(),
+            uid: text("uid").to_owned(),
+            controller: owner.get("controller").and_then(Value::as_bool),
+            block_owner_deletion: owner.get("blockOwnerDeletion").and_then(Value::as_bool),
+        }
+    });
+    read.collect()
+}
+
+/// What should happen next. An empty plan: nothing can, or nothing is left.
+///
+/// Each plan is made from a fresh look, so the ledgers go only when our marks were seen off all that
+/// stays.
+pub fn plan(seen: &Observed) -> Plan {
+    let fates = fates(seen);
+    let mut unmark = Vec::new();
+    let mut delete = Vec::new();
+    let turn = turn(&fates);
+    for (object, fate) in &fates {
+        let id = id(object);
+        let Some(Look::Present(live)) = seen.live.get(&id) else { continue };
+        let action = match fate {
+            Fate::Stays(_) => unmarked(seen, live).map(|write| (&mut unmark, write)),
+            Fate::Delete if Some(rank(object)) == turn => {
+                deleted(live).map(|write| (&mut delete, write))
+            }
+            Fate::Delete | Fate::Gone | Fate::Going(_) | Fate::Unknown(_) => None,
         };
-        let ledger = found.kind == LEDGER_KIND && found.api_version.starts_with(GROUP);
-        ledger.then_some(found)
+        if let Some((actions, write)) = action {
+            let version = version(live).to_owned();
+            let target = Target { version, id };
+            actions.push(Action { side: Side::Cluster, target, write });
+        }
+    }
+    if turn.is_none() && unmark.is_empty() {
+        return only(seen.ledgers.iter().filter_map(close).collect());
+    }
+    // What cannot be unmarked stands in nobody's way but the ledger's.
+    only([unmark, delete].concat())
+}
+
+fn only(step: Vec<Action>) -> Plan {
+    if step.is_empty() { vec![] } else { vec![step] }
+}
+
+fn version(live: &Value) -> &str {
+    let api_version = live.get("apiVersion").and_then(Value::as_str).unwrap_or("v1");
+    api_version.rsplit_once('/').map_or(api_version, |(_, version)| version)
+}
+
+/// Takes our marks off an object that stays, if it has any.
+fn unmarked(seen: &Observed, live: &Value) -> Option<Write> {
+    let owners = owners(live);
+    let others: Vec<&Owner> = owners.iter().filter(|owner| !is_ours(seen, owner)).collect();
+    if others.len() == owners.len() {
+        return None;
+    }
+    let references: Vec<Value> = others.into_iter().map(Owner::to_json).collect();
+    Some(Write::Merge(json!({ "metadata": {
+        "uid": live.pointer("/metadata/uid")?,
+        "resourceVersion": live.pointer("/metadata/resourceVersion")?,
+        "ownerReferences": references,
+    }})))
+}
+
+fn deleted(live: &Value) -> Option<Write> {
+    let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str);
+    Some(Write::Delete {
+        uid: text("/metadata/uid")?.to_string(),
+        // Somebody may be taking hold of the object at this moment; then it must not go.
+        resource_version: Some(text("/metadata/resourceVersion")?.to_string()),
+        propagation: Propagation::Background,
     })
 }
 
-/// Everything in a record that is to go, in the order of removal: what needs others first.
-pub fn objects(records: &[LeftoverRecord]) -> Vec<&LeftObject> {
-    let mut all: Vec<&LeftObject> = records.iter().flat_map(|one| &one.spec.objects).collect();
-    all.sort_by(|one, other| {
-        let key = |object: &LeftObject| (removal_rank(&object.group, &object.resource), id(object));
-        key(one).cmp(&key(other))
-    });
-    all.dedup_by(|one, other| id(one) == id(other) && one.uid == other.uid);
-    all
+/// The next step of letting a ledger go: it is marked as going, with the word that whatever it may
+/// still own stays, and then loses our finalizer. Others' finalizers are theirs to remove.
+fn close(ledger: &AppliedManifestWork) -> Option<Action> {
+    let metadata = &ledger.metadata;
+    let finalizers = metadata.finalizers.iter().flatten();
+    let others: Vec<&String> = finalizers.clone().filter(|one| *one != LEDGER_FINALIZER).collect();
+    let write = match &metadata.deletion_timestamp {
+        None => Write::Delete {
+            uid: metadata.uid.clone()?,
+            resource_version: metadata.resource_version.clone(),
+            propagation: Propagation::Orphan,
+        },
+        Some(_) if others.len() == finalizers.count() => return None,
+        Some(_) => Write::Merge(json!({ "metadata": {
+            "uid": metadata.uid,
+            "resourceVersion": metadata.resource_version,
+            "finalizers": others,
+        }})),
+    };
+    let target = ledger_named(metadata.name.clone()?);
+    Some(Action { side: Side::Cluster, target, write })
 }
 
-/// The deletes whose turn it is: those of the first rank with anything left.
-pub fn plan(seen: &Observed, all: &[&LeftObject]) -> Vec<Action> {
-    let rank = |object: &LeftObject| removal_rank(&object.group, &object.resource);
-    let left = |object: &&&LeftObject| {
-        matches!(fate(seen, object), Fate::Delete | Fate::Going(_) | Fate::Unknown(_))
-    };
-    let Some(turn) = all.iter().filter(left).map(|object| rank(object)).min() else {
-        return Vec::new();
-    };
-    let mut actions = Vec::new();
-    for object in all.iter().filter(|object| rank(object) == turn) {
-        let Some(Seen::Present(live)) = seen.live.get(&id(object)) else { continue };
-        let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str);
-        let (Fate::Delete, Some(uid)) = (fate(seen, object), text("/metadata/uid")) else {
-            continue;
-        };
-        let write = Write::Delete {
-            uid: uid.to_string(),
-            resource_version: text("/metadata/resourceVersion").map(ToString::to_string),
-            propagation: Propagation::Background,
-        };
-        actions.push(Action { side: Side::Cluster, target: target(object), write });
-    }
-    actions
-}
-
-/// What a refused delete means to people.
-pub fn refusal(outcome: &Outcome) -> Option<String> {
-    match outcome {
-        Outcome::Refused(refusal) => Some(refusal.message.clone()),
-        Outcome::Lost(message) => Some(message.clone()),
-        _ => None,
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -4,8 +4,10 @@ use alloc::collections::BTreeSet;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use cleat_api::leftoverrecord::{self, LeftObject, LeftoverRecord, MOST_OBJECTS, Reason};
-use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, ManagedCluster};
+use cleat_api::leftoverrecord::{self, LeftObject, LeftoverRecord, MOST_OBJECTS, Reason, Stays};
+use cleat_api::managedcluster::{
+    CLUSTER_NAME_LABEL, HUB_HASH_CLAIM, ManagedCluster, RemoveStrategy,
+};
 use serde_json::json;
 
 use crate::id::{Id, Target};
@@ -35,7 +37,8 @@ pub(crate) fn missing<'a>(
 
 /// The same object of the same work, whatever was said of it. Another incarnation is another.
 fn key(object: &LeftObject) -> [&str; 6] {
-    let LeftObject { group, version: _, resource, namespace, name, uid, source, why: _ } = object;
+    let LeftObject { group, version: _, resource, namespace, name, uid, source, why: _, stays: _ } =
+        object;
     [group, resource, namespace, name, uid, source].map(String::as_str)
 }
 
@@ -46,6 +49,17 @@ pub(crate) fn write_down(
     reason: Reason,
     more: &[&LeftObject],
 ) -> Vec<Action> {
+    let strategy = cluster.spec.remove_strategy;
+    // A cluster of which nothing was to be removed has declared it of everything.
+    let more: Vec<LeftObject> = more
+        .iter()
+        .map(|object| match (strategy, object.stays) {
+            (RemoveStrategy::Needless, None | Some(Stays::IfAdopted)) => {
+                LeftObject { stays: Some(Stays::Declared), ..(*object).clone() }
+            }
+            _ => (*object).clone(),
+        })
+        .collect();
     let last = records.iter().max_by_key(|record| record.spec.part);
     let room = last.map_or(0, |last| MOST_OBJECTS.saturating_sub(last.spec.objects.len()));
     let (first, rest) = more.split_at(room.min(more.len()));
@@ -53,8 +67,7 @@ pub(crate) fn write_down(
     if let Some(last) = last
         && !first.is_empty()
     {
-        let objects: Vec<&LeftObject> =
-            last.spec.objects.iter().chain(first.iter().copied()).collect();
+        let objects: Vec<&LeftObject> = last.spec.objects.iter().chain(first).collect();
         let patch = json!({
             "metadata": {
                 "uid": last.metadata.uid, "resourceVersion": last.metadata.resource_version,
@@ -62,6 +75,7 @@ pub(crate) fn write_down(
             // A force later on is the graver reason.
             "spec": {
                 "objects": objects, "count": objects.len(), "reason": reason.max(last.spec.reason),
+                "removeStrategy": strategy,
             },
         });
         let name = last.metadata.name.clone().unwrap_or_default();
@@ -82,6 +96,8 @@ pub(crate) fn write_down(
                 "cluster": name,
                 "clusterID": join::id(cluster).unwrap_or_default(),
                 "clusterUID": uid,
+                "hubHash": hub_hash(cluster),
+                "removeStrategy": strategy,
                 "reason": reason,
                 "part": part,
                 "count": objects.len(),
@@ -95,4 +111,11 @@ pub(crate) fn write_down(
         });
     }
     actions
+}
+
+/// After what the cluster's agent names its ledgers, if it told.
+fn hub_hash(cluster: &ManagedCluster) -> &str {
+    let claims = cluster.status.iter().flat_map(|status| &status.cluster_claims);
+    let told = claims.into_iter().find(|claim| claim.name == HUB_HASH_CLAIM);
+    told.map(|claim| claim.value.as_str()).unwrap_or_default()
 }

@@ -7,7 +7,7 @@ use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
 use cleat_api::managedcluster::{
-    AGENT_ANNOTATION_PREFIX, CLUSTER_ID, ClientConfig, ID_CLAIM, ManagedCluster,
+    AGENT_ANNOTATION_PREFIX, CLUSTER_ID, ClientConfig, HUB_HASH_CLAIM, ID_CLAIM, ManagedCluster,
     ManagedClusterClaim, RemoveStrategy, condition as kind, reason,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -91,6 +91,8 @@ pub struct Facts {
     pub nodes: Option<Vec<Node>>,
     pub claims: Option<Vec<ManagedClusterClaim>>,
     pub cluster_id: String,
+    /// What the agent's ledgers are named after.
+    pub hub_hash: String,
 }
 
 /// What a node has.
@@ -136,7 +138,7 @@ pub fn report(seen: &Observed<'_>) -> Option<Action> {
     if let Some(renewal) = renewal {
         say(rotation(renewal));
     }
-    let Facts { failing: _, version, nodes, claims, cluster_id } = facts;
+    let Facts { failing: _, version, nodes, claims, cluster_id, hub_hash } = facts;
     if let Some(version) = version {
         status.version.kubernetes.clone_from(version);
     }
@@ -145,7 +147,7 @@ pub fn report(seen: &Observed<'_>) -> Option<Action> {
         status.allocatable = total(nodes.iter().map(|node| &node.allocatable));
     }
     if let Some(claims) = claims {
-        status.cluster_claims = known(claims, cluster_id, &status.version.kubernetes);
+        status.cluster_claims = known(claims, cluster_id, &status.version.kubernetes, hub_hash);
     }
     if status == before {
         return None;
@@ -234,7 +236,12 @@ fn total<'a>(
 
 /// Sorted, what every cluster has first, and bounded: a claim of a cluster is not the hub's to
 /// store without end.
-fn known(claims: &[ManagedClusterClaim], id: &str, version: &str) -> Vec<ManagedClusterClaim> {
+fn known(
+    claims: &[ManagedClusterClaim],
+    id: &str,
+    version: &str,
+    hub_hash: &str,
+) -> Vec<ManagedClusterClaim> {
     let mut own: BTreeMap<&str, &str> = BTreeMap::new();
     for (name, value) in [(ID_CLAIM, id), (VERSION_CLAIM, version)] {
         own.insert(name, value);
@@ -244,6 +251,9 @@ fn known(claims: &[ManagedClusterClaim], id: &str, version: &str) -> Vec<Managed
         let all = if own.contains_key(claim.name.as_str()) { &mut own } else { &mut others };
         all.insert(&claim.name, &claim.value);
     }
+    // Of its own ledgers the agent knows better than anything on the cluster.
+    others.remove(HUB_HASH_CLAIM);
+    own.insert(HUB_HASH_CLAIM, hub_hash);
     own.into_iter()
         .chain(others.into_iter().take(MOST_CLAIMS))
         .filter(|(_, value)| !value.is_empty())

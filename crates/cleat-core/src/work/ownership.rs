@@ -7,9 +7,12 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use cleat_api::leftoverrecord::Stays;
+use cleat_api::manifestwork::{KEEP_ADOPTED, ManifestWork};
 use serde_json::{Map, Value, json};
 
 use super::observed::{Book, Observed, Origin, Owner, Present, Work};
+use super::wanted::is_read_only;
 use crate::id::{Id, Target};
 
 pub const GROUP: &str = "work.open-cluster-management.io";
@@ -17,7 +20,7 @@ pub(crate) const API_VERSION: &str = "work.open-cluster-management.io/v1";
 pub const LEDGER_KIND: &str = "AppliedManifestWork";
 
 impl Owner {
-    fn is_ledger(&self) -> bool {
+    pub(crate) fn is_ledger(&self) -> bool {
         self.kind == LEDGER_KIND && self.api_version.starts_with(GROUP)
     }
 
@@ -25,7 +28,7 @@ impl Owner {
         self.is_ledger() && self.name == ledger
     }
 
-    fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         let mut reference = Map::new();
         reference.insert("apiVersion".into(), self.api_version.as_str().into());
         reference.insert("kind".into(), self.kind.as_str().into());
@@ -147,6 +150,25 @@ pub(crate) fn ownership(work: &Work, id: &Id, origin: Origin) -> Ownership {
 /// Whether an object made for the work would go with it.
 pub fn would_own(work: &Work, id: &Id) -> bool {
     ownership(work, id, Origin::Created) == Ownership::Owned
+}
+
+/// What a work on the hub declares about an object of its cluster that nobody can look at. A work
+/// that contradicts itself must not be the reason to delete anything.
+pub(crate) fn declared(work: &ManifestWork, id: &Id) -> Option<Stays> {
+    if is_read_only(&work.spec.manifest_configs, id) {
+        return Some(Stays::NotOurs);
+    }
+    let kept = work.spec.delete_option.as_ref().is_some_and(|option| match option.parse() {
+        Ok(keep) => keep.keeps(&id.group, &id.resource, &id.namespace, &id.name),
+        Err(_) => true,
+    });
+    if kept {
+        return Some(Stays::Declared);
+    }
+    let annotations = work.metadata.annotations.as_ref();
+    let keeps_adopted =
+        annotations.and_then(|all| all.get(KEEP_ADOPTED)).is_some_and(|v| v == "true");
+    keeps_adopted.then_some(Stays::IfAdopted)
 }
 
 impl Observed {

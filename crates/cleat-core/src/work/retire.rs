@@ -136,7 +136,7 @@ pub(crate) fn wish(seen: &Observed, book: &Book, id: &Id, present: &Present) -> 
 pub(crate) const NEEDLESS: &str = "removeStrategy Needless";
 
 /// Whether deleting a namespace or a definition would take along what the work says to keep.
-fn holds_kept(seen: &Observed, book: &Book, holder: &Id) -> bool {
+pub(crate) fn holds_kept(seen: &Observed, book: &Book, holder: &Id) -> bool {
     let is_inside: &dyn Fn(&Id) -> bool = match (&*holder.group, &*holder.resource) {
         ("", "namespaces") => &|id| id.namespace == holder.name,
         ("apiextensions.k8s.io", "customresourcedefinitions") => {

@@ -176,6 +176,7 @@ impl Fleet {
             Live {
                 name: credentials.cluster.clone(),
                 cluster_id: format!("id-of-{}", credentials.cluster),
+                hub_address: credentials.hub.server.clone(),
                 hub_client: hub_client.clone(),
                 cluster_client: self.cluster_client(),
                 clock: Clock::new(move || {

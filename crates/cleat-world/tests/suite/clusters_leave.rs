@@ -4,6 +4,7 @@ mod agents;
 mod crash_points;
 mod crashes;
 mod guard;
+mod leftovers;
 mod many;
 mod needless;
 mod party;

@@ -196,6 +196,7 @@ impl Joined {
             Live {
                 name: member.name.clone(),
                 cluster_id,
+                hub_address: member.hub_address.clone(),
                 hub_client: member.hub_client.clone(),
                 cluster_client,
                 clock: Clock::system(),

@@ -86,6 +86,7 @@ fn serve(member: &Member, tasks: &Tasks) {
         Live {
             name: member.name.clone(),
             cluster_id: member.cluster_id.clone(),
+            hub_address: member.hub_address.clone(),
             hub_client: member.hub_client.clone(),
             cluster_client: member.cluster_client.clone(),
             clock: Clock::system(),

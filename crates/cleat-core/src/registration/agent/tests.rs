@@ -19,6 +19,7 @@ fn facts() -> Facts {
         nodes: Some(vec![node(), node()]),
         claims: Some(Vec::new()),
         cluster_id: "id-1".to_string(),
+        hub_hash: "hash-1".to_string(),
     }
 }
 
@@ -61,6 +62,7 @@ fn a_cluster_says_how_it_is_once() {
     assert_eq!(status["allocatable"], json!({ "cpu": "7", "memory": "16Gi" }));
     assert_eq!(status["version"], json!({ "kubernetes": "v1.36.0" }));
     let claims = json!([
+        { "name": "hubhash.cleat.dev", "value": "hash-1" },
         { "name": "id.k8s.io", "value": "id-1" },
         { "name": "kubeversion.open-cluster-management.io", "value": "v1.36.0" },
     ]);
@@ -106,11 +108,14 @@ fn claims_are_sorted_and_bounded_and_may_replace_ours() {
     let mut claims: Vec<_> = (0..40).map(|n| claim(format!("x{n:02}"), "v")).collect();
     claims.reverse();
     claims.push(claim(ID_CLAIM.to_string(), "own"));
-    let all = known(&claims, "id-1", "v1");
-    assert_eq!(all.len(), MOST_CLAIMS + 2);
-    assert_eq!((&*all[0].name, &*all[0].value), (ID_CLAIM, "own"));
-    assert_eq!(all[2].name, "x00");
-    assert!(all[2..].is_sorted());
+    claims.push(claim(HUB_HASH_CLAIM.to_string(), "another hub's"));
+    let all = known(&claims, "id-1", "v1", "hash-1");
+    assert_eq!(all.len(), MOST_CLAIMS + 3);
+    // Which ledgers are ours nobody but the agent may say.
+    assert_eq!((&*all[0].name, &*all[0].value), (HUB_HASH_CLAIM, "hash-1"));
+    assert_eq!((&*all[1].name, &*all[1].value), (ID_CLAIM, "own"));
+    assert_eq!(all[3].name, "x00");
+    assert!(all[3..].is_sorted());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use cleat_api::leftoverrecord::LeftObject;
+use cleat_api::leftoverrecord::{LeftObject, Stays};
 use cleat_api::manifestwork::{BlockedObject, Removal, ResourceCount};
 use serde_json::json;
 
@@ -99,18 +99,22 @@ fn left(seen: &Observed, book: &Book) -> Vec<LeftObject> {
         let version = seen.versions.get(id).cloned();
         let version = version.or_else(|| Some(book.applied.get(id)?.version.clone()));
         let recorded = book.recorded_uid(id);
-        let why = match retire::wish(seen, book, id, present) {
+        let (why, stays) = match retire::wish(seen, book, id, present) {
             _ if recorded.is_some_and(|uid| uid != present.uid) => {
-                "somebody made it anew".to_string()
+                ("somebody made it anew".to_string(), Stays::NotOurs)
             }
-            Ownership::Kept(field) => format!("kept by {field}"),
-            Ownership::Undecided(problem) => problem,
+            Ownership::Kept(field) => (format!("kept by {field}"), Stays::Declared),
+            Ownership::Undecided(problem) => (problem, Stays::Declared),
             Ownership::Owned => match seen.contents.get(id).and_then(|held| held.why_kept()) {
-                Some(why) => why,
+                // Whether it still does will be looked at again before it goes.
+                Some(why) => (why, Stays::Declared),
                 None if present.other_holder(&seen.ledger_name()).is_some() => {
-                    "another work holds it".to_string()
+                    ("another work holds it".to_string(), Stays::NotOurs)
                 }
-                None => "it is without our mark, or holds what is kept".to_string(),
+                None if retire::holds_kept(seen, book, id) => {
+                    ("it holds what is kept".to_string(), Stays::Declared)
+                }
+                None => ("it is without our mark".to_string(), Stays::NotOurs),
             },
         };
         LeftObject {
@@ -122,6 +126,7 @@ fn left(seen: &Observed, book: &Book) -> Vec<LeftObject> {
             uid: present.uid.clone(),
             source: String::new(),
             why,
+            stays: Some(stays),
         }
     });
     left.collect()

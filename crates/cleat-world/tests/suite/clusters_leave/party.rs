@@ -121,6 +121,7 @@ impl Party {
             Live {
                 name: self.name.clone(),
                 cluster_id: member.cluster_id.clone(),
+                hub_address: member.hub_address.clone(),
                 hub_client,
                 cluster_client,
                 clock: Clock::system(),

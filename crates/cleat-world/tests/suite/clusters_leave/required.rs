@@ -14,7 +14,7 @@ use super::guard::Guard;
 use super::party::Party;
 use crate::{create, delete, seen};
 
-fn definition(group: &str) -> Value {
+pub(super) fn definition(group: &str) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": { "name": format!("gears.{group}") },
@@ -31,7 +31,7 @@ fn definition(group: &str) -> Value {
     })
 }
 
-fn gear(group: &str, namespace: &str) -> Value {
+pub(super) fn gear(group: &str, namespace: &str) -> Value {
     json!({
         "apiVersion": format!("{group}/v1"), "kind": "Gear",
         "metadata": { "name": "g", "namespace": namespace },

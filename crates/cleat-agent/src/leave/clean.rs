@@ -1,0 +1,217 @@
+//! Works leftover records off on the cluster that kept what they list: `cleat_core::leave::clean`
+//! decides, one look after another, until nothing is left to do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use cleat_api::appliedmanifestwork::AppliedManifestWork;
+use cleat_api::leftoverrecord::LeftoverRecord;
+use cleat_api::managedcluster::ManagedCluster;
+use cleat_api::manifestwork::ManifestWork;
+use cleat_core::condition::say;
+use cleat_core::id::Id;
+use cleat_core::leave::clean::{self, Look, Observed, Report, id};
+use cleat_core::leave::record;
+use cleat_core::registration::join;
+use cleat_core::write::{Action, Outcome, Side, Write};
+use cleat_runtime::contents::contents;
+use cleat_runtime::execute::{self, Executor, Read};
+use cleat_runtime::kinds::Kinds;
+use cleat_runtime::served;
+use futures::StreamExt as _;
+use jiff::Timestamp;
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt as _};
+use serde_json::json;
+
+use super::parts;
+use crate::registration::{FIELD_MANAGER, Keep};
+use crate::work::hub_hash;
+
+/// Objects read at the same time.
+const READS: usize = 16;
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long what was accepted for deletion may take to go.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What is to be done, and where.
+pub struct Clean {
+    pub hub_client: Client,
+    pub cluster_client: Client,
+    /// The cluster's id, as its records have it.
+    pub cluster_id: String,
+    /// As [`clean::choose`] chose them.
+    pub records: Vec<LeftoverRecord>,
+    /// Also what was declared to be kept.
+    pub include_kept: bool,
+    /// The hub's address as the agent was given it, for records that do not say.
+    pub hub_server: Option<String>,
+}
+
+/// A record could not be worked off.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error(transparent)]
+    Refused(#[from] clean::Refusal),
+    #[error("failed to list the {what}")]
+    List {
+        what: &'static str,
+        #[source]
+        source: Box<kube::Error>,
+    },
+    #[error("failed to note it in the record {record}: {message}")]
+    Note { record: String, message: String },
+}
+
+struct Context {
+    job: Clean,
+    executor: Executor,
+    kinds: Kinds,
+}
+
+/// Works until everything is settled or `PATIENCE` is over, notes in the records how far it got, and
+/// tells. `waits` is told what is waited for.
+pub async fn clean(job: Clean, mut waits: impl FnMut(&Id, &str) + Send) -> Result<Report, Error> {
+    let executor = executor(Some(&job.hub_client), &job.cluster_client);
+    let kinds = Kinds::new(job.cluster_client.clone());
+    let context = Context { job, executor, kinds };
+    let deadline = Instant::now() + PATIENCE;
+    let mut pause = tokio::time::interval(PAUSE);
+    let mut refused = BTreeMap::new();
+    let report = loop {
+        pause.tick().await;
+        let seen = context.observe().await?;
+        let report = clean::report(&seen, &refused);
+        let plan = clean::plan(&seen);
+        if Instant::now() > deadline || (plan.is_empty() && report.stuck.is_empty()) {
+            break report;
+        }
+        let ids: Vec<Id> = plan.iter().flatten().map(|one| one.target.id.clone()).collect();
+        let done = context.executor.execute(plan).await;
+        let refusals = ids.into_iter().zip(done.iter().flatten());
+        refused = refusals.filter_map(|(id, outcome)| Some((id, refusal(outcome)?))).collect();
+        if let Some((id, why)) = refused.first_key_value() {
+            waits(id, why);
+        }
+    };
+    context.note(&report).await?;
+    Ok(report)
+}
+
+/// What a refused write means to people.
+fn refusal(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Refused(refusal) => Some(refusal.message.clone()),
+        Outcome::Lost(message) => Some(message.clone()),
+        _ => None,
+    }
+}
+
+/// Whether a cluster that has left still has an agent's credentials in this place, and with them
+/// perhaps an agent.
+pub async fn has_agent(cluster_client: &Client, keep: &Keep) -> bool {
+    let executor = executor(None, cluster_client);
+    keep.load(&executor).await.is_ok_and(|kept| kept.is_some())
+}
+
+/// Takes the agent of a cluster that has left, its rights and its credentials off the cluster.
+pub async fn take_agent_away(cluster_client: &Client, keep: &Keep) {
+    let executor = executor(None, cluster_client);
+    let kinds = Kinds::new(cluster_client.clone());
+    parts::take_away(&executor, cluster_client, &kinds, keep).await;
+}
+
+fn executor(hub: Option<&Client>, cluster: &Client) -> Executor {
+    Executor::new(execute::Config {
+        hub: hub.cloned(),
+        cluster: Some(cluster.clone()),
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        ..Default::default()
+    })
+}
+
+impl Context {
+    async fn observe(&self) -> Result<Observed, Error> {
+        let job = &self.job;
+        let told = job.hub_server.as_deref().map(hub_hash);
+        let (all, wanted) = (self.all_ledgers().await?, self.wanted().await?);
+        let mut seen = Observed {
+            records: job.records.clone(),
+            include_kept: job.include_kept,
+            ledgers: clean::ledgers(&job.records, all, &wanted, told.as_deref())?,
+            ..Observed::default()
+        };
+        let ids: BTreeSet<Id> = clean::objects(&seen).iter().map(id).collect();
+        let looks = ids.into_iter().map(|id| async {
+            let look = match served::read(&self.executor, &self.kinds, &id).await {
+                Read::Present(object) => Look::Present(object),
+                Read::Absent => Look::Absent,
+                Read::NoSuchKind => Look::Unknown("its kind is not served now".to_owned()),
+                Read::Unknown { message } => Look::Unknown(message),
+            };
+            (id, look)
+        });
+        seen.live = futures::stream::iter(looks).buffer_unordered(READS).collect().await;
+        let hash = seen.ledgers.first().map(|ledger| ledger.spec.hub_hash.clone());
+        let hash = hash.or_else(|| Some(job.records.first()?.spec.hub_hash.clone()));
+        for id in clean::namespaces_due(&seen) {
+            let hash = hash.as_deref().unwrap_or_default();
+            let held = contents(&job.cluster_client, &self.kinds, &id.name, hash).await;
+            seen.contents.insert(id, held);
+        }
+        Ok(seen)
+    }
+
+    async fn all_ledgers(&self) -> Result<Vec<AppliedManifestWork>, Error> {
+        let ledgers: Api<AppliedManifestWork> = Api::all(self.job.cluster_client.clone());
+        match ledgers.list(&ListParams::default()).await {
+            Ok(list) => Ok(list.items),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
+            Err(source) => {
+                Err(Error::List { what: "ledgers on the cluster", source: source.into() })
+            }
+        }
+    }
+
+    /// The works that the hub has for this very cluster now, because it joined again.
+    async fn wanted(&self) -> Result<BTreeSet<String>, Error> {
+        let clusters: Api<ManagedCluster> = Api::all(self.job.hub_client.clone());
+        let listed = clusters.list(&ListParams::default()).await;
+        let listed =
+            listed.map_err(|source| Error::List { what: "clusters", source: source.into() })?;
+        let mut wanted = BTreeSet::new();
+        for cluster in listed.iter().filter(|one| join::id(one) == Some(&self.job.cluster_id)) {
+            let works: Api<ManifestWork> =
+                Api::namespaced(self.job.hub_client.clone(), &cluster.name_any());
+            let works = works.list_metadata(&ListParams::default()).await;
+            let works =
+                works.map_err(|source| Error::List { what: "works", source: source.into() })?;
+            wanted.extend(works.iter().map(|work| work.name_any()));
+        }
+        Ok(wanted)
+    }
+
+    async fn note(&self, report: &Report) -> Result<(), Error> {
+        for record in &self.job.records {
+            let mut conditions = record.status.clone().unwrap_or_default().conditions;
+            let said = clean::said(report);
+            say(&mut conditions, said, record.metadata.generation, Timestamp::now());
+            let patch = json!({
+                "metadata": { "uid": record.metadata.uid }, "status": { "conditions": conditions },
+            });
+            let (target, write) = (record::target(record.name_any()), Write::MergeStatus(patch));
+            let action = Action { side: Side::Hub, target, write };
+            let done = self.executor.execute(vec![vec![action]]).await;
+            match done.into_iter().flatten().next() {
+                Some(Outcome::Done(_)) => {}
+                other => {
+                    let message = other.as_ref().and_then(refusal);
+                    let message = message.unwrap_or_else(|| format!("{other:?}"));
+                    return Err(Error::Note { record: record.name_any(), message });
+                }
+            }
+        }
+        Ok(())
+    }
+}
