@@ -5,6 +5,7 @@
 pub mod leave;
 pub mod policy;
 pub mod policy_sync;
+pub mod preview;
 pub mod registration;
 mod stories;
 pub mod work;

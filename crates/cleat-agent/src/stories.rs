@@ -5,7 +5,7 @@ use kube::Client;
 
 use crate::leave::{self, Leave, Presence};
 use crate::registration::Keep;
-use crate::{policy, policy_sync, work};
+use crate::{policy, policy_sync, preview, work};
 
 /// A cluster that has joined, as its stories see it.
 #[derive(Clone)]
@@ -48,7 +48,17 @@ pub fn start_stories(member: &Member, works: impl Fn(work::Config) -> work::Conf
     let policies = policy_sync::remains(hub_client.clone(), cluster_client.clone(), name);
     let config = work::Config::new(hub_client.clone(), cluster_client.clone(), name, hub_address);
     let config = work::Config { presence: Some(presence.clone()), ..works(config) };
-    work::start(config, tasks);
+    let works = work::start(config, tasks);
+    preview::start(
+        preview::Config {
+            hub_client: hub_client.clone(),
+            cluster_client: cluster_client.clone(),
+            cluster: name.clone(),
+            hub_hash: work::hub_hash(hub_address),
+            works,
+        },
+        tasks,
+    );
     leave::start(
         Leave {
             name: name.clone(),

@@ -12,6 +12,7 @@ mod memory;
 mod observe;
 mod permission;
 mod protection;
+mod questions;
 mod records;
 mod subjects;
 
@@ -33,7 +34,10 @@ use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use serde_json::Value;
 
+pub use self::questions::Works;
+
 use self::memory::Memory;
+use self::questions::Questions;
 use self::subjects::Subjects;
 use crate::leave::Presence;
 
@@ -119,11 +123,12 @@ struct Context {
     executor: Executor,
     memory: Memory,
     subjects: Arc<Subjects>,
+    questions: Questions,
     queue: Queue<Key>,
 }
 
 /// Starts the story; it runs until `tasks` are shut down.
-pub fn start(config: Config, tasks: &Tasks) {
+pub fn start(config: Config, tasks: &Tasks) -> Works {
     let queue: Queue<Key> = Queue::new();
     let subjects = Arc::new(Subjects::default());
     let hub_hash = hub_hash(&config.hub_address);
@@ -176,8 +181,10 @@ pub fn start(config: Config, tasks: &Tasks) {
         executor,
         memory,
         subjects,
+        questions: Questions::default(),
         queue: queue.clone(),
     });
+    let works = Works { context: Arc::clone(&context) };
     if let Some(presence) = &context.config.presence {
         let (changes, context) = (presence.subscribe(), Arc::clone(&context));
         tasks.spawn("works: standing", follow_standing(context, changes, tasks.stop()));
@@ -202,6 +209,7 @@ pub fn start(config: Config, tasks: &Tasks) {
             () = stop.stopped() => closing.close(),
         }
     });
+    works
 }
 
 /// How the cluster stands with its hub concerns every work.
@@ -258,6 +266,7 @@ async fn reconcile(key: &Key, context: &Context) -> Wake {
         seen = context.observe(key).await;
     }
     context.verified(key, &seen);
+    context.questions.answer(key, &seen);
     let verdict = work::report(&seen);
     let mut unheard = None;
     let publish = verdict.publish.filter(|_| context.may_tell(key, &seen));

@@ -25,6 +25,7 @@ use crate::placementbinding::{self, PlacementBinding};
 use crate::policy::{self, Policy};
 use crate::policyautomation::PolicyAutomation;
 use crate::policyset::PolicySet;
+use crate::removalpreview::RemovalPreview;
 
 /// Every kind, sorted by name.
 pub fn definitions() -> Vec<CustomResourceDefinition> {
@@ -48,6 +49,7 @@ pub fn hub_definitions() -> Vec<CustomResourceDefinition> {
         policy(),
         definition::<PolicyAutomation>(),
         definition::<PolicySet>(),
+        definition::<RemovalPreview>(),
     ])
 }
 

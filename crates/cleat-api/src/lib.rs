@@ -22,6 +22,7 @@ pub mod placementbinding;
 pub mod policy;
 pub mod policyautomation;
 pub mod policyset;
+pub mod removalpreview;
 pub mod rollout;
 mod schema;
 

@@ -8,12 +8,14 @@ pub mod automation;
 pub mod clusters;
 pub mod completions;
 mod connection;
+pub mod delete;
 mod deployment;
 pub mod dryrun;
 pub mod explain;
 pub mod init;
 pub mod join;
 pub mod leftovers;
+pub mod preview;
 mod table;
 pub mod unjoin;
 

@@ -22,6 +22,7 @@ pub mod name;
 pub mod placement;
 pub mod policy;
 pub mod policy_sync;
+pub mod preview;
 pub mod propagation;
 pub mod protection;
 pub mod registration;

@@ -13,6 +13,7 @@ pub mod ledger;
 pub mod matching;
 pub mod merge;
 pub mod observed;
+pub mod outlook;
 pub mod ownership;
 mod plan;
 pub mod repair;

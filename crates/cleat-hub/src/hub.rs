@@ -11,8 +11,9 @@ use kube::Client;
 
 use crate::automation;
 use crate::followed::{Followed, Key};
-use crate::kinds::{DECISION, PLACEMENT, SET, WORK, every};
+use crate::kinds::{DECISION, PLACEMENT, PREVIEW, SET, WORK, every};
 use crate::placement::{self, Placements};
+use crate::previews::{self, Question};
 use crate::propagation::{self, Propagation, rotation};
 use crate::replicaset::{self, Replicasets};
 use crate::view::{Decision, Placement, Set, Work};
@@ -180,6 +181,20 @@ pub async fn run(config: Config, mut stop: Stop) {
         stranded::pass(stranded_executor.clone(), stranded_works.clone(), clusters.clone(), key)
     });
     tasks.spawn("stranded works", passes);
+    let (expiring, expiring_executor) = (Queue::<Key>::new(), executor.clone());
+    let (questions, queue) = (Followed::<Question>::new(), expiring.clone());
+    let following = questions.clone().follow(
+        every(&hub_client, &None, PREVIEW),
+        tasks.stop(),
+        move |_: Option<&Question>, new: Option<&Question>| {
+            new.iter().for_each(|question| queue.add(question.key()));
+        },
+    );
+    tasks.spawn("follow previews", following);
+    let passes = queue::run(expiring.clone(), FINISHED_AT_ONCE, move |key| {
+        previews::pass(expiring_executor.clone(), questions.clone(), key)
+    });
+    tasks.spawn("previews", passes);
     let passes = queue::run(due, FINISHED_AT_ONCE, move |key| {
         ttl::pass(executor.clone(), works.clone(), key)
     });
@@ -214,6 +229,7 @@ pub async fn run(config: Config, mut stop: Stop) {
     placements.close();
     sets.close();
     finished.close();
+    expiring.close();
     leaving.close();
     tasks.shutdown().await;
 }

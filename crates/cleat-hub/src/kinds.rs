@@ -36,6 +36,7 @@ pub(crate) const SCORE: Kind = [
     "AddOnPlacementScore",
     "addonplacementscores",
 ];
+pub(crate) const PREVIEW: Kind = ["cleat.dev", "v1alpha1", "RemovalPreview", "removalpreviews"];
 pub(crate) const AUTOMATION: Kind =
     ["policy.open-cluster-management.io", "v1beta1", "PolicyAutomation", "policyautomations"];
 pub(crate) const POLICY: Kind = ["policy.open-cluster-management.io", "v1", "Policy", "policies"];

@@ -9,6 +9,7 @@ mod kinds;
 mod mirror;
 mod placement;
 pub mod prepare;
+mod previews;
 mod propagation;
 pub mod registration;
 mod replicaset;

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Parser as _;
 use cleat_agent::leave::Presence;
 use cleat_agent::registration::Keep;
-use cleat_agent::work;
+use cleat_agent::{preview, work};
 use cleat_hub::prepare;
 use cleat_runtime::connect::connect;
 use cleat_runtime::tasks::Tasks;
@@ -130,7 +130,13 @@ async fn serve(args: Args) -> Result<()> {
             let (hub_config, address) = hub(path, args.hub_context.clone()).await?;
             let hub_client = connect(hub_config, work::FIELD_MANAGER)?;
             let config = work::Config::new(hub_client, cluster_client, name, &address);
-            work::start(works(config), &tasks);
+            let (hub_client, cluster_client) =
+                (config.hub_client.clone(), config.cluster_client.clone());
+            let works = work::start(works(config), &tasks);
+            let hub_hash = work::hub_hash(&address);
+            let cluster = name.clone();
+            let config = preview::Config { hub_client, cluster_client, cluster, hub_hash, works };
+            preview::start(config, &tasks);
             (name.clone(), address, Presence::default())
         }
         (_, name) => {

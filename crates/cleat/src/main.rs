@@ -41,6 +41,10 @@ enum Verb {
     Clusters(cleat_cli::clusters::Args),
     /// Let a cluster leave the fleet.
     Unjoin(cleat_cli::unjoin::Args),
+    /// Show what a removal would do, before anybody does it.
+    Preview(cleat_cli::preview::Args),
+    /// Delete from a hub what was looked at first.
+    Delete(cleat_cli::delete::Args),
     /// Show what clusters kept when they left, and finish the job.
     Leftovers(cleat_cli::leftovers::Args),
     /// Say why something is stuck, who has to act, and what they can do.
@@ -74,6 +78,8 @@ fn main() -> ExitCode {
         Verb::Accept(args) => cleat_cli::accept::run(&args),
         Verb::Clusters(args) => cleat_cli::clusters::run(&args),
         Verb::Unjoin(args) => cleat_cli::unjoin::run(&args),
+        Verb::Preview(args) => cleat_cli::preview::run(&args),
+        Verb::Delete(args) => cleat_cli::delete::run(&args),
         Verb::Leftovers(args) => cleat_cli::leftovers::run(&args),
         Verb::Agent(args) => agent::run(args),
         Verb::Hub(args) => hub::run(args),

@@ -200,6 +200,15 @@ pub fn foundation() -> Vec<(Target, Value)> {
                     "apiGroups": ["work.open-cluster-management.io"],
                     "resources": ["manifestworks/finalizers"], "verbs": ["update"],
                 },
+                // What a removal would do is asked and answered here.
+                {
+                    "apiGroups": ["cleat.dev"], "resources": ["removalpreviews"],
+                    "verbs": ["get", "list", "watch"],
+                },
+                {
+                    "apiGroups": ["cleat.dev"], "resources": ["removalpreviews/status"],
+                    "verbs": ["patch", "update"],
+                },
                 // Policies are only read, reported on, and held until the cluster let go of them.
                 {
                     "apiGroups": [cleat_api::policy::GROUP], "resources": ["policies"],

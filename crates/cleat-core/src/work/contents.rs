@@ -108,7 +108,7 @@ fn is_cluster_wide(owner: &Owner) -> bool {
     )
 }
 
-fn comes_with_every_namespace(one: &Found) -> bool {
+pub(crate) fn comes_with_every_namespace(one: &Found) -> bool {
     let Id { group, resource, name, .. } = &one.id;
     match (group.as_str(), resource.as_str()) {
         // What happened there is not worth a namespace; and endpoints follow their services.

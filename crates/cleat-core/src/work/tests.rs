@@ -1,6 +1,7 @@
 //! Works in worlds small enough to hold in one hand.
 
 mod histories;
+mod outlooks;
 mod plans;
 mod regressions;
 mod world;

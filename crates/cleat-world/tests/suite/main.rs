@@ -35,6 +35,7 @@ mod policies_hub;
 mod policies_moving;
 mod policies_reach;
 mod policies_sync;
+mod previews;
 mod protection;
 mod regressions;
 mod replicasets;

@@ -9,7 +9,7 @@ mod eviction;
 mod executor;
 mod feedback;
 mod foreground;
-mod guard;
+pub(crate) mod guard;
 mod idle;
 mod letting_go;
 mod regressions;

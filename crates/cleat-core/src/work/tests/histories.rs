@@ -288,6 +288,44 @@ fn history(seed: u64, fault: Fault) -> Result<(), Broken> {
     leave(&mut world, &mut dice, fault)
 }
 
+/// A world with a past: two works after some edits, meddling and crashes, and quiet since.
+pub(super) fn with_a_past(seed: u64) -> (World, Dice) {
+    let mut dice = Dice(seed);
+    let mut world = World::default();
+    world.ask("one", &[(0, 1), (1, 1), (2, 1), (3, 1)]);
+    world.ask("two", &[(0, 1)]);
+    for _ in 0..20 {
+        world.pass_time(|| dice.roll(2) == 0);
+        let name = NAMES[dice.roll(2)];
+        let seen = world.observe(name, || dice.roll(5) > 0);
+        edit(&mut world, &mut dice, name);
+        let budget = dice.roll(6);
+        pass(&mut world, Fault::None, name, &seen, budget)
+            .unwrap_or_else(|broken| panic!("{broken}"));
+    }
+    world.guarded.clear();
+    (world, dice)
+}
+
+/// Lets one work, and nobody else, do what it has to do.
+pub(super) fn end_alone(world: &mut World, name: &'static str) {
+    for _ in 0..40 {
+        world.pass_time(|| true);
+        if !world.works.contains_key(name) {
+            return;
+        }
+        let seen = world.observe(name, || true);
+        pass(world, Fault::None, name, &seen, usize::MAX)
+            .unwrap_or_else(|broken| panic!("{broken}"));
+    }
+    panic!("the work never let go");
+}
+
+/// Lets everything that is going on come to its end.
+pub(super) fn rest(world: &mut World) {
+    settle(world, Fault::None).unwrap_or_else(|broken| panic!("{broken}"));
+}
+
 /// The other work has a pass of its own between the look of this one and its act.
 fn meanwhile(world: &mut World, dice: &mut Dice, fault: Fault, name: &str) -> Result<(), Broken> {
     if dice.roll(3) > 0 {

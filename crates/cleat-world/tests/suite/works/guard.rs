@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::{create, delete};
 
-pub(super) struct Guard {
+pub(crate) struct Guard {
     webhook: Webhook,
     /// The map that is refused, and why.
     refused: Arc<Mutex<Option<(String, String)>>>,
@@ -22,7 +22,7 @@ pub(super) struct Guard {
 
 impl Guard {
     /// It lets everything pass until told otherwise.
-    pub(super) async fn install(fleet: &Fleet) -> Result<Self> {
+    pub(crate) async fn install(fleet: &Fleet) -> Result<Self> {
         let refused: Arc<Mutex<Option<(String, String)>>> = Arc::default();
         let wish = Arc::clone(&refused);
         let webhook = Webhook::start(move |request| match &*wish.lock().unwrap() {
@@ -59,17 +59,17 @@ impl Guard {
         Ok(Self { webhook, refused, configurations, name: fleet.name.clone() })
     }
 
-    pub(super) fn refuse(&self, map: &str, why: &str) {
+    pub(crate) fn refuse(&self, map: &str, why: &str) {
         *self.refused.lock().unwrap() = Some((map.to_owned(), why.to_owned()));
         self.webhook.forget();
     }
 
-    pub(super) fn allow(&self) {
+    pub(crate) fn allow(&self) {
         *self.refused.lock().unwrap() = None;
     }
 
     /// Returns when the refused map was asked about, twice: once refused, it was tried again.
-    pub(super) async fn refused(&self) -> Result<()> {
+    pub(crate) async fn refused(&self) -> Result<()> {
         eventually("the webhook to refuse", || async {
             let map = self.refused.lock().unwrap().as_ref().map(|(map, _)| map.clone());
             let asked = self.webhook.asked();
@@ -79,7 +79,7 @@ impl Guard {
         .await
     }
 
-    pub(super) async fn remove(self) -> Result<()> {
+    pub(crate) async fn remove(self) -> Result<()> {
         delete(&self.configurations, &self.name).await
     }
 }

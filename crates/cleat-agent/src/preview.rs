@@ -1,0 +1,193 @@
+//! Answers what a removal would do on this cluster.
+//!
+//! Questions and answers are objects on the hub, so nobody has to dial in. Everything here is read or
+//! only tried (dry runs); the one write is the answer.
+
+mod inquire;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cleat_api::managedcluster::RemoveStrategy;
+use cleat_api::removalpreview::{PreviewedObject, RemovalPreview, RemovalPreviewSpec};
+use cleat_core::id::{Id, Target};
+use cleat_core::preview;
+use cleat_core::work::contents::judge;
+use cleat_core::work::observed::{Ledger, Observed, Seen};
+use cleat_core::work::outlook::{Change, Foreseen, Prospect, outlook};
+use cleat_core::write::{Action, Outcome, Side, Write};
+use cleat_runtime::execute::{self, Executor};
+use cleat_runtime::follow::{Follow, Held, Scope};
+use cleat_runtime::kinds::Kinds;
+use cleat_runtime::queue::{self, Queue, Wake};
+use cleat_runtime::tasks::Tasks;
+use jiff::Timestamp;
+use kube::Client;
+use serde_json::json;
+
+use self::inquire::Inquirer;
+use crate::work::{FIELD_MANAGER, Works};
+
+/// Questions under way at the same time.
+const AT_ONCE: usize = 2;
+
+/// When to try again to write an answer that was not taken.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// What the story is told.
+pub struct Config {
+    pub hub_client: Client,
+    pub cluster_client: Client,
+    /// The cluster's name, which is its namespace on the hub.
+    pub cluster: String,
+    /// SHA-256 of the hub's address; marks for it are ours.
+    pub hub_hash: String,
+    pub works: Works,
+}
+
+struct Context {
+    config: Config,
+    questions: Follow,
+    executor: Executor,
+    inquirer: Inquirer,
+}
+
+/// Starts the story; it runs until `tasks` are shut down.
+pub fn start(config: Config, tasks: &Tasks) {
+    let queue: Queue<String> = Queue::new();
+    let scope = Scope {
+        group: "cleat.dev".to_owned(),
+        version: "v1alpha1".to_owned(),
+        resource: "removalpreviews".to_owned(),
+        namespace: Some(config.cluster.clone()),
+        ..Scope::default()
+    };
+    let questions = {
+        let queue = queue.clone();
+        Follow::start(config.hub_client.clone(), tasks, scope, move |_, name| {
+            queue.add(name.to_owned());
+        })
+    };
+    let executor = Executor::new(execute::Config {
+        hub: Some(config.hub_client.clone()),
+        cluster: Some(config.cluster_client.clone()),
+        field_manager: Some(FIELD_MANAGER.to_owned()),
+        user_agent: Some(FIELD_MANAGER.to_owned()),
+        ..execute::Config::default()
+    });
+    let inquirer = Inquirer {
+        client: config.cluster_client.clone(),
+        kinds: Kinds::new(config.cluster_client.clone()),
+        executor: executor.clone(),
+    };
+    let context = Arc::new(Context { config, questions, executor, inquirer });
+    let mut stop = tasks.stop();
+    tasks.spawn("previews", async move {
+        let closing = queue.clone();
+        let running = queue::run(queue, AT_ONCE, move |name| {
+            let context = Arc::clone(&context);
+            async move { context.pass(&name).await }
+        });
+        stop.or(running).await;
+        closing.close();
+    });
+}
+
+impl Context {
+    async fn pass(&self, name: &str) -> Wake {
+        let Held::Present(object) = self.questions.get(&self.config.cluster, name) else {
+            return Wake::OnChange;
+        };
+        let question: RemovalPreview = match object.parse() {
+            Ok(question) => question,
+            Err(error) => {
+                tracing::warn!(name, %error, "a question cannot be read");
+                return Wake::OnChange;
+            }
+        };
+        let now = Timestamp::now();
+        let expired = question.spec.expires_at.as_ref().is_some_and(|end| end.0 <= now);
+        let answered = question.status.as_ref().is_some_and(|status| status.answered_at.is_some());
+        if expired || answered || question.metadata.deletion_timestamp.is_some() {
+            return Wake::OnChange;
+        }
+        let (objects, problems) = self.foresee(&question.spec).await;
+        let answer = preview::listed(objects, problems, Timestamp::now());
+        let id = Id {
+            group: "cleat.dev".to_owned(),
+            resource: "removalpreviews".to_owned(),
+            namespace: self.config.cluster.clone(),
+            name: name.to_owned(),
+        };
+        let patch = json!({ "metadata": { "uid": question.metadata.uid }, "status": answer });
+        let action = Action {
+            side: Side::Hub,
+            target: Target { version: "v1alpha1".to_owned(), id },
+            write: Write::MergeStatus(patch),
+        };
+        let done = self.executor.execute(vec![vec![action]]).await;
+        match done.into_iter().flatten().next() {
+            Some(Outcome::Refused(_) | Outcome::Lost(_) | Outcome::NotTried) | None => {
+                Wake::After(RETRY)
+            }
+            Some(_) => Wake::OnChange,
+        }
+    }
+
+    /// What would become of everything the question is about, and what cannot be said.
+    async fn foresee(&self, spec: &RemovalPreviewSpec) -> (Vec<PreviewedObject>, Vec<String>) {
+        let (names, change) = match (spec.work.as_str(), spec.leave) {
+            (work, None) if !work.is_empty() => ([work.to_owned()].into(), Change::Deleted),
+            ("", Some(strategy)) => (self.config.works.names(), Change::Leaving(strategy)),
+            _ => {
+                let hint = "name either a work or a strategy to leave by";
+                return (Vec::new(), vec![hint.to_owned()]);
+            }
+        };
+        let mut problems = Vec::new();
+        let mut outlooks: BTreeMap<String, Vec<Foreseen>> = BTreeMap::new();
+        for name in names {
+            let Some(mut seen) = self.config.works.seen(&name).await else {
+                problems.push(format!("work {name} was not looked at: the agent is stopping"));
+                continue;
+            };
+            if change == Change::Leaving(RemoveStrategy::Required) {
+                self.look_inside(&mut seen).await;
+            }
+            match outlook(&seen, change) {
+                Ok(foreseen) => drop(outlooks.insert(name, foreseen)),
+                Err(why) => problems.push(format!("work {name}: {why}")),
+            }
+        }
+        let goes = |one: &&Foreseen| matches!(one.prospect, Prospect::Delete);
+        let going: Vec<Foreseen> = outlooks.values().flatten().filter(goes).cloned().collect();
+        let planned: BTreeSet<Id> = going.iter().map(|one| one.id.clone()).collect();
+        let inquiries = self.inquirer.inquire(going).await;
+        let mut objects = Vec::new();
+        for (name, foreseen) in outlooks {
+            objects.extend(preview::objects(&name, foreseen, &inquiries, &planned));
+        }
+        (objects, problems)
+    }
+
+    /// What is in the namespaces that would go: a leaving cluster keeps those that hold what is not
+    /// ours.
+    async fn look_inside(&self, seen: &mut Observed) {
+        let Ledger::Present(book) = &seen.ledger else { return };
+        let namespaces: Vec<Id> = book
+            .ids()
+            .into_iter()
+            .filter(|id| id.group.is_empty() && id.resource == "namespaces")
+            .filter(|id| matches!(seen.live.get(*id), Some(Seen::Present(_))))
+            .cloned()
+            .collect();
+        for id in namespaces {
+            let contents = match self.inquirer.inside(&id.name).await {
+                Ok(found) => judge(&found, &self.config.hub_hash),
+                Err(why) => cleat_core::work::contents::Contents::Unknown(why),
+            };
+            seen.contents.insert(id, contents);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Finding out about objects that would be deleted: whether a delete would be accepted, and what
+//! would go along. Only reads and dry runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cleat_core::id::{Id, Target};
+use cleat_core::preview::{Inquiry, Tried};
+use cleat_core::work::contents::Found;
+use cleat_core::work::outlook::Foreseen;
+use cleat_core::write::{Action, Outcome, Propagation, Side, Write};
+use cleat_runtime::contents;
+use cleat_runtime::execute::{Asking, Executor};
+use cleat_runtime::kinds::{Kinds, Mapping};
+use futures::StreamExt as _;
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::core::GroupVersionKind;
+use serde_json::Value;
+
+/// Deletes tried at the same time.
+const AT_ONCE: usize = 16;
+
+/// Looking through a namespace takes a request for every kind, so not every one is looked through
+/// only to see what its objects own.
+const MOST_NAMESPACES: usize = 20;
+
+pub(super) struct Inquirer {
+    pub(super) client: Client,
+    pub(super) kinds: Kinds,
+    pub(super) executor: Executor,
+}
+
+impl Inquirer {
+    /// Everything in a namespace.
+    pub(super) async fn inside(&self, namespace: &str) -> Result<Vec<Found>, String> {
+        contents::found(&self.client, &self.kinds, namespace).await
+    }
+
+    pub(super) async fn inquire(&self, going: Vec<Foreseen>) -> BTreeMap<Id, Inquiry> {
+        let mut insides: BTreeMap<String, Result<Vec<Found>, String>> = BTreeMap::new();
+        let named = going.iter().filter(|one| is_namespace(&one.id)).map(|one| &one.id.name);
+        let around = going.iter().map(|one| &one.id.namespace).filter(|name| !name.is_empty());
+        let some: BTreeSet<&String> = around.take(10_000).collect();
+        let looked: BTreeSet<&String> =
+            named.chain(some.into_iter().take(MOST_NAMESPACES)).collect();
+        for namespace in looked {
+            insides.insert(namespace.clone(), self.inside(namespace).await);
+        }
+        let asked = going.into_iter().map(|one| {
+            let insides = &insides;
+            async move {
+                let inquiry = Inquiry {
+                    tried: self.tried(&one).await,
+                    inside: is_namespace(&one.id)
+                        .then(|| insides.get(&one.id.name).cloned())
+                        .flatten(),
+                    instances: self.instances(&one.id).await,
+                    owned: match insides.get(&one.id.namespace) {
+                        Some(Ok(found)) => owned(found, &one.uid),
+                        _ => Vec::new(),
+                    },
+                };
+                (one.id, inquiry)
+            }
+        });
+        futures::stream::iter(asked).buffer_unordered(AT_ONCE).collect().await
+    }
+
+    /// A delete that is not meant.
+    async fn tried(&self, one: &Foreseen) -> Tried {
+        if !one.finalizers.is_empty() {
+            return Tried::NotTried;
+        }
+        let write = Write::Delete {
+            uid: one.uid.clone(),
+            resource_version: None,
+            propagation: Propagation::Background,
+        };
+        let target = Target { version: one.version.clone(), id: one.id.clone() };
+        let action = Action { side: Side::Cluster, target, write };
+        let asking = Asking { dry_run: true, ..Asking::default() };
+        match self.executor.perform(&action, &asking).await {
+            Outcome::Done(remains) => Tried::Accepted { finalizers: finalizers(&remains) },
+            Outcome::NotFound => Tried::Accepted { finalizers: Vec::new() },
+            Outcome::Refused(refusal) => Tried::Refused(refusal.message),
+            Outcome::Lost(why) | Outcome::Conflict(why) => Tried::Unknown(why),
+            Outcome::NoSuchKind => Tried::Unknown("the kind is not served".to_owned()),
+            Outcome::AlreadyExists | Outcome::NotTried => {
+                Tried::Unknown("it was not asked".to_owned())
+            }
+        }
+    }
+
+    /// How many objects there are of a kind that a definition defines.
+    async fn instances(&self, id: &Id) -> Option<Result<u64, String>> {
+        if id.group != "apiextensions.k8s.io" || id.resource != "customresourcedefinitions" {
+            return None;
+        }
+        let (resource, group) = id.name.split_once('.')?;
+        let mapped = match self.kinds.preferred(group, resource).await {
+            Mapping::Mapped(mapped) => mapped,
+            Mapping::NoSuchKind => return Some(Ok(0)),
+            Mapping::Unknown(why) => return Some(Err(why)),
+        };
+        let kind = GroupVersionKind::gvk(&mapped.group, &mapped.version, "");
+        let api: Api<DynamicObject> = Api::all_with(
+            self.client.clone(),
+            &ApiResource::from_gvk_with_plural(&kind, &mapped.resource),
+        );
+        Some(match api.list_metadata(&ListParams::default().limit(1)).await {
+            Ok(page) => {
+                let more = page.metadata.remaining_item_count.unwrap_or_default();
+                Ok(page.items.len() as u64 + u64::try_from(more).unwrap_or_default())
+            }
+            Err(error) => Err(error.to_string()),
+        })
+    }
+}
+
+fn is_namespace(id: &Id) -> bool {
+    id.group.is_empty() && id.resource == "namespaces"
+}
+
+fn finalizers(object: &Value) -> Vec<String> {
+    let all = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+    all.into_iter().flatten().filter_map(|one| one.as_str().map(ToOwned::to_owned)).collect()
+}
+
+/// What the collector would remove after an object: what it alone owns, and what that owns.
+fn owned(found: &[Found], uid: &str) -> Vec<Id> {
+    let mut going: BTreeSet<&str> = [uid].into();
+    let mut owned = Vec::new();
+    loop {
+        let before = owned.len();
+        for one in found.iter().filter(|one| !one.owners.is_empty()) {
+            let alone = one.owners.iter().all(|owner| going.contains(owner.uid.as_str()));
+            if alone && going.insert(&one.uid) {
+                owned.push(one.id.clone());
+            }
+        }
+        if owned.len() == before {
+            return owned;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cleat_core::work::observed::Owner;
+
+    use super::*;
+
+    fn found(name: &str, owners: &[&str]) -> Found {
+        let owner = |uid: &&str| Owner {
+            api_version: "apps/v1".to_owned(),
+            kind: "ReplicaSet".to_owned(),
+            name: (*uid).to_owned(),
+            uid: (*uid).to_owned(),
+            controller: Some(true),
+            block_owner_deletion: None,
+        };
+        Found {
+            id: Id { name: name.to_owned(), ..Id::default() },
+            uid: name.to_owned(),
+            terminating: false,
+            owners: owners.iter().map(owner).collect(),
+            account: None,
+        }
+    }
+
+    #[test]
+    fn the_collector_follows_owners_down_and_spares_what_somebody_else_owns_too() {
+        let all = [
+            found("pod", &["set"]),
+            found("set", &["web"]),
+            found("shared", &["web", "other"]),
+            found("free", &[]),
+        ];
+        let names: Vec<String> = owned(&all, "web").into_iter().map(|id| id.name).collect();
+        assert_eq!(names, ["set", "pod"]);
+    }
+}

@@ -1,0 +1,150 @@
+//! RemovalPreview: a question to a cluster's agent, what a removal would do there, and its answer.
+//!
+//! The hub never dials a cluster, so whoever wants to know asks through the cluster's namespace. The
+//! answer is of one moment; a question that was not answered in time is not an empty answer.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube_derive::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::managedcluster::RemoveStrategy;
+
+/// The most objects in one answer; what is more is counted.
+pub const MOST_OBJECTS: usize = 2000;
+
+/// What somebody thinks of removing, and until when the answer is of interest.
+#[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "cleat.dev",
+    version = "v1alpha1",
+    kind = "RemovalPreview",
+    plural = "removalpreviews",
+    shortname = "preview",
+    namespaced,
+    status = "RemovalPreviewStatus",
+    derive = "Default",
+    derive = "PartialEq",
+    doc = "A question to the cluster of this namespace: what would a removal do there?",
+    printcolumn = r#"{"name": "Work", "type": "string", "jsonPath": ".spec.work"}"#,
+    printcolumn = r#"{"name": "Leave", "type": "string", "jsonPath": ".spec.leave"}"#,
+    printcolumn = r#"{"name": "Answered", "type": "date", "jsonPath": ".status.answeredAt"}"#,
+    printcolumn = r#"{"name": "Expires", "type": "string", "jsonPath": ".spec.expiresAt"}"#,
+    crates(kube_core = "::kube_core")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct RemovalPreviewSpec {
+    /// What would become of the objects of this work if it were deleted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub work: String,
+    /// What would become of everything if the cluster left by this strategy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leave: Option<RemoveStrategy>,
+    /// Nobody waits for the answer any more, and the question may be deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Time>,
+}
+
+/// What the cluster's agent answered.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RemovalPreviewStatus {
+    /// When the agent looked; absent while there is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_at: Option<Time>,
+    /// Why there is no answer, or not a whole one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub problems: Vec<String>,
+    /// What would become of each object.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub objects: Vec<PreviewedObject>,
+    /// How many more objects there are than are listed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more: i64,
+}
+
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+/// One object and what would become of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PreviewedObject {
+    /// The API group; empty for the core group.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub group: String,
+    /// The version in which it was seen.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub version: String,
+    /// The resource, such as deployments.
+    pub resource: String,
+    /// The namespace; empty for objects without one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    /// Which incarnation of it; empty if none was seen.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// The work that brought it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
+    /// What would become of it.
+    pub verdict: PreviewVerdict,
+    /// Why.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    /// The field that decides it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub decided_by: String,
+    /// It was there before the work.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adopted: bool,
+    /// How many objects would go with it that no work lists: what is in a namespace, or of a kind.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub takes_along: i64,
+    /// What else would go with it, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub effects: Vec<String>,
+    /// What would stand in the way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub blockers: Vec<String>,
+}
+
+/// What would become of an object.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum PreviewVerdict {
+    /// It would be deleted.
+    Delete,
+    /// It would stay because the work says so, without our mark.
+    Orphan,
+    /// It would stay because it is somebody else's, or also somebody else's.
+    Keep,
+    /// It would stay because the cluster leaves with everything, without our mark.
+    StripMarks,
+    /// There is nothing of that name.
+    Gone,
+    /// It cannot be said.
+    #[default]
+    Unknown,
+}
+
+impl PreviewVerdict {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Delete => "delete",
+            Self::Orphan => "orphan",
+            Self::Keep => "keep",
+            Self::StripMarks => "strip marks",
+            Self::Gone => "gone",
+            Self::Unknown => "unknown",
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! `cleat preview`: what a removal would do, before anybody does it.
+
+mod ask;
+mod show;
+mod subject;
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use clap::ValueEnum;
+use cleat_api::managedcluster::RemoveStrategy;
+use cleat_core::preview::changes;
+use kube::Client;
+
+pub(crate) use self::ask::{Foreseen, ask};
+pub(crate) use self::show::summary;
+pub(crate) use self::subject::Subject;
+use crate::Refused;
+use crate::connection::{HubArgs, Which, block_on};
+
+/// How many differences between two plans are told.
+const MOST_CHANGES: usize = 20;
+
+/// Shows what a removal would do on each cluster: what would be deleted, orphaned or kept, why and by
+/// which field, what would go along, and what would stand in the way. Nothing is changed: the
+/// clusters' agents answer from what they see and from dry runs. A cluster that does not answer is
+/// unknown, not empty. The plan's hash at the end is good for `cleat delete --plan`.
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+    /// How to print it
+    #[arg(long, short, global = true)]
+    output: Option<Output>,
+    /// How long to wait for the clusters' answers, in seconds
+    #[arg(long, global = true, default_value_t = 15)]
+    timeout: u64,
+    #[command(flatten)]
+    hub: HubArgs,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    /// If this were deleted from the hub
+    Delete {
+        /// As KIND/NAME, such as manifestwork/shop or manifestworkreplicaset/shop
+        what: String,
+        /// Its namespace; for a work, the cluster's name
+        #[arg(long, short)]
+        namespace: String,
+    },
+    /// If this cluster left the fleet
+    Unjoin {
+        /// The cluster
+        name: String,
+        /// By this strategy instead of the one the cluster has
+        #[arg(long, value_enum)]
+        remove_strategy: Option<Strategy>,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Json,
+    Yaml,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Strategy {
+    #[value(name = "Needless", alias = "needless")]
+    Needless,
+    #[value(name = "Required", alias = "required")]
+    Required,
+}
+
+pub fn run(args: &Args) -> Result<()> {
+    block_on(async {
+        let hub_client = Which::from(&args.hub).client().await?;
+        let subject = match &args.verb {
+            Verb::Delete { what, namespace } => Subject::parse(what, namespace)?,
+            Verb::Unjoin { name, remove_strategy } => Subject::Leave {
+                cluster: name.clone(),
+                strategy: remove_strategy.map(|strategy| match strategy {
+                    Strategy::Needless => RemoveStrategy::Needless,
+                    Strategy::Required => RemoveStrategy::Required,
+                }),
+            },
+        };
+        let patience = Duration::from_secs(args.timeout.max(1));
+        let foreseen = ask(&hub_client, &subject, patience)
+            .await
+            .with_context(|| format!("foresee the end of {subject}"))?;
+        let text = match args.output {
+            None => show::text(&foreseen, show::colours()),
+            Some(Output::Json) => serde_json::to_string_pretty(&show::value(&foreseen))? + "\n",
+            Some(Output::Yaml) => serde_saphyr::to_string(&show::value(&foreseen))?,
+        };
+        print!("{text}");
+        Ok(())
+    })
+}
+
+/// Looks again at what somebody agreed to under this hash, and refuses if it is not that any more.
+pub(crate) async fn still(
+    hub_client: &Client,
+    subject: &Subject,
+    plan: &str,
+    patience: Duration,
+) -> Result<Foreseen> {
+    let foreseen = ask(hub_client, subject, patience).await?;
+    if foreseen.plan == plan {
+        return Ok(foreseen);
+    }
+    let before = ask::earlier(hub_client, plan).await?;
+    let different = match before {
+        Some(before) => changes(&before, &foreseen.parts(), MOST_CHANGES).join("\n  "),
+        None => "the plan is not on the hub any more, so what differs cannot be told".to_owned(),
+    };
+    Err(Refused(format!(
+        "this is not plan {plan} any more but {}; nothing was done:\n  {different}\nLook again with \
+         `cleat preview`",
+        foreseen.plan
+    ))
+    .into())
+}

@@ -1,0 +1,216 @@
+//! Asking clusters through the hub what a removal would do, and waiting for their answers.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use cleat_api::leftoverrecord::LeftObject;
+use cleat_api::managedcluster::ManagedCluster;
+use cleat_api::manifestwork::ManifestWork;
+use cleat_api::manifestworkreplicaset::SET_LABEL;
+use cleat_api::removalpreview::{RemovalPreview, RemovalPreviewSpec, RemovalPreviewStatus};
+use cleat_core::id::{Id, Target};
+use cleat_core::leave::carried::Carried;
+use cleat_core::preview::{Part, plan_hash};
+use cleat_core::write::{Action, Side, Write};
+use cleat_runtime::execute::Executor;
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt as _};
+use serde_json::{Value, json};
+
+use super::Subject;
+use crate::Refused;
+use crate::connection::{executor, perform};
+
+/// How long a plan can be compared with.
+const KEPT: SignedDuration = SignedDuration::from_hours(1);
+
+/// How often answers are looked for.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The plan a question belongs to.
+const PLAN_LABEL: &str = "cleat.dev/plan";
+
+/// What would become of everything, as far as the clusters answered.
+pub(crate) struct Foreseen {
+    pub(crate) plan: String,
+    pub(crate) clusters: Vec<Answer>,
+}
+
+pub(crate) struct Answer {
+    pub(crate) cluster: String,
+    pub(crate) answer: Option<RemovalPreviewStatus>,
+    /// What the hub believes to be there, where the cluster itself did not say.
+    pub(crate) believed: Vec<LeftObject>,
+}
+
+impl Foreseen {
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        let part = |one: &Answer| Part { cluster: one.cluster.clone(), answer: one.answer.clone() };
+        self.clusters.iter().map(part).collect()
+    }
+}
+
+/// Asks every cluster concerned.
+pub(crate) async fn ask(
+    hub_client: &Client,
+    subject: &Subject,
+    patience: Duration,
+) -> Result<Foreseen> {
+    let executor = executor(Some(hub_client.clone()), None);
+    let questions = questions(hub_client, subject).await?;
+    let mut asked = Vec::new();
+    for (cluster, question) in questions {
+        let name = format!("preview-{}", &uuid::Uuid::new_v4().simple().to_string()[..10]);
+        put(&executor, &cluster, &name, &question.spec).await?;
+        asked.push((cluster, name, question.believed));
+    }
+    let begun = Instant::now();
+    let mut pause = tokio::time::interval(PAUSE);
+    let mut answers: BTreeMap<String, RemovalPreviewStatus> = BTreeMap::new();
+    while answers.len() < asked.len() && begun.elapsed() < patience {
+        pause.tick().await;
+        for (cluster, name, _) in &asked {
+            if answers.contains_key(name) {
+                continue;
+            }
+            let api: Api<RemovalPreview> = Api::namespaced(hub_client.clone(), cluster);
+            let found = api.get_opt(name).await.context("look for an answer")?;
+            let status = found.and_then(|found| found.status);
+            if let Some(status) = status.filter(|status| status.answered_at.is_some()) {
+                answers.insert(name.clone(), status);
+            }
+        }
+    }
+    let names: Vec<(String, String)> =
+        asked.iter().map(|(cluster, name, _)| (cluster.clone(), name.clone())).collect();
+    let mut clusters: BTreeMap<String, Answer> = BTreeMap::new();
+    for (cluster, name, believed) in asked {
+        let answer = answers.remove(&name);
+        let believed = if answer.is_some() { Vec::new() } else { believed };
+        match clusters.get_mut(&cluster) {
+            // Several works of one set on one cluster.
+            Some(before) => {
+                before.answer = joined(before.answer.take(), answer);
+                before.believed.extend(believed);
+            }
+            None => drop(clusters.insert(cluster.clone(), Answer { cluster, answer, believed })),
+        }
+    }
+    let mut foreseen = Foreseen { plan: String::new(), clusters: clusters.into_values().collect() };
+    foreseen.plan = plan_hash(&foreseen.parts());
+    for (cluster, name) in names {
+        let patch = json!({ "metadata": { "labels": { PLAN_LABEL: foreseen.plan } } });
+        perform(&executor, "name the plan", on(&cluster, &name, Write::Merge(patch))).await?;
+    }
+    Ok(foreseen)
+}
+
+/// One silent part makes the whole unknown.
+fn joined(
+    one: Option<RemovalPreviewStatus>,
+    other: Option<RemovalPreviewStatus>,
+) -> Option<RemovalPreviewStatus> {
+    let (mut one, other) = (one?, other?);
+    one.objects.extend(other.objects);
+    one.problems.extend(other.problems);
+    one.more += other.more;
+    Some(one)
+}
+
+struct Question {
+    spec: RemovalPreviewSpec,
+    believed: Vec<LeftObject>,
+}
+
+/// Which clusters are asked what.
+async fn questions(hub_client: &Client, subject: &Subject) -> Result<Vec<(String, Question)>> {
+    let about = |work: &ManifestWork| {
+        let spec = RemovalPreviewSpec { work: work.name_any(), ..RemovalPreviewSpec::default() };
+        let question = Question { spec, believed: Carried::work(work).objects };
+        (work.namespace().unwrap_or_default(), question)
+    };
+    match subject {
+        Subject::Work { cluster, name } => {
+            let works: Api<ManifestWork> = Api::namespaced(hub_client.clone(), cluster);
+            let work = works.get_opt(name).await.context("look for the work")?;
+            let Some(work) = work else {
+                return Err(Refused(format!("there is no {subject}")).into());
+            };
+            Ok(vec![about(&work)])
+        }
+        Subject::ReplicaSet { namespace, name } => {
+            let sets: Api<cleat_api::manifestworkreplicaset::ManifestWorkReplicaSet> =
+                Api::namespaced(hub_client.clone(), namespace);
+            if sets.get_opt(name).await.context("look for the replica set")?.is_none() {
+                return Err(Refused(format!("there is no {subject}")).into());
+            }
+            let works: Api<ManifestWork> = Api::all(hub_client.clone());
+            let of_set = ListParams::default().labels(&format!("{SET_LABEL}={namespace}.{name}"));
+            let works = works.list(&of_set).await.context("list the works of the set")?;
+            Ok(works.items.iter().map(about).collect())
+        }
+        Subject::Leave { cluster, strategy } => {
+            let clusters: Api<ManagedCluster> = Api::all(hub_client.clone());
+            let found = clusters.get_opt(cluster).await.context("look for the cluster")?;
+            let Some(found) = found else {
+                let hint = format!("there is no {subject}; `cleat clusters` shows all");
+                return Err(Refused(hint).into());
+            };
+            let works: Api<ManifestWork> = Api::namespaced(hub_client.clone(), cluster);
+            let works = works.list(&ListParams::default()).await.context("list its works")?;
+            let believed = works.items.iter().flat_map(|work| Carried::work(work).objects);
+            let spec = RemovalPreviewSpec {
+                leave: Some(strategy.unwrap_or(found.spec.remove_strategy)),
+                ..RemovalPreviewSpec::default()
+            };
+            Ok(vec![(cluster.clone(), Question { spec, believed: believed.collect() })])
+        }
+    }
+}
+
+fn on(cluster: &str, name: &str, write: Write) -> Action {
+    let id = Id {
+        group: "cleat.dev".to_owned(),
+        resource: "removalpreviews".to_owned(),
+        namespace: cluster.to_owned(),
+        name: name.to_owned(),
+    };
+    Action { side: Side::Hub, target: Target { version: "v1alpha1".to_owned(), id }, write }
+}
+
+async fn put(
+    executor: &Executor,
+    cluster: &str,
+    name: &str,
+    spec: &RemovalPreviewSpec,
+) -> Result<Value> {
+    let end = Timestamp::now().checked_add(KEPT)?;
+    let end = Timestamp::from_second(end.as_second())?;
+    let spec = RemovalPreviewSpec { expires_at: Some(Time(end)), ..spec.clone() };
+    let object = json!({
+        "apiVersion": "cleat.dev/v1alpha1", "kind": "RemovalPreview",
+        "metadata": { "name": name, "namespace": cluster }, "spec": spec,
+    });
+    let what = format!("ask cluster {cluster}");
+    perform(executor, &what, on(cluster, name, Write::Create(object))).await
+}
+
+/// The answers under an earlier plan, if they are still there.
+pub(super) async fn earlier(hub_client: &Client, plan: &str) -> Result<Option<Vec<Part>>> {
+    let api: Api<RemovalPreview> = Api::all(hub_client.clone());
+    let of_plan = ListParams::default().labels(&format!("{PLAN_LABEL}={plan}"));
+    let found = api.list(&of_plan).await.context("look for the plan")?.items;
+    let mut parts: BTreeMap<String, Part> = BTreeMap::new();
+    for one in found {
+        let cluster = one.namespace().unwrap_or_default();
+        let answer = one.status.filter(|status| status.answered_at.is_some());
+        match parts.get_mut(&cluster) {
+            Some(before) => before.answer = joined(before.answer.take(), answer),
+            None => drop(parts.insert(cluster.clone(), Part { cluster, answer })),
+        }
+    }
+    Ok((!parts.is_empty()).then(|| parts.into_values().collect()))
+}

@@ -1,0 +1,15 @@
+//! What a removal would do, put together for people: the outlook of each work, with what else would
+//! go and what would stand in the way.
+//!
+//! Nothing is decided here that an execution decides otherwise: that is [`crate::work::outlook`].
+
+mod answer;
+mod digest;
+mod expire;
+
+#[cfg(test)]
+mod tests;
+
+pub use answer::{Inquiry, Tried, listed, objects};
+pub use digest::{Part, changes, plan_hash};
+pub use expire::{Expiring, expire};

@@ -1,0 +1,176 @@
+//! One cluster's answer: verdicts, effects and predicted blockers.
+
+use alloc::borrow::ToOwned as _;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::vec;
+use alloc::vec::Vec;
+
+use cleat_api::removalpreview::{
+    MOST_OBJECTS, PreviewVerdict, PreviewedObject, RemovalPreviewStatus,
+};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::id::Id;
+use crate::work::contents::{Found, comes_with_every_namespace};
+use crate::work::outlook::{Foreseen, Prospect};
+
+/// How many samples are named.
+const NAMED: usize = 3;
+
+/// What came of a delete that was only tried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Tried {
+    #[default]
+    NotTried,
+    /// It would be accepted, and then wait for these finalizers.
+    Accepted {
+        finalizers: Vec<String>,
+    },
+    Refused(String),
+    Unknown(String),
+}
+
+/// What was found out about an object that would be deleted.
+#[derive(Clone, Debug, Default)]
+pub struct Inquiry {
+    pub tried: Tried,
+    /// What is in it, if it is a namespace.
+    pub inside: Option<Result<Vec<Found>, String>>,
+    /// How many objects there are of it, if it defines a kind.
+    pub instances: Option<Result<u64, String>>,
+    /// What the collector would remove after it.
+    pub owned: Vec<Id>,
+}
+
+/// The objects of one work. `planned` is everything that the same removal deletes, of any work.
+pub fn objects(
+    source: &str,
+    foreseen: Vec<Foreseen>,
+    inquiries: &BTreeMap<Id, Inquiry>,
+    planned: &BTreeSet<Id>,
+) -> Vec<PreviewedObject> {
+    let nothing = Inquiry::default();
+    let previewed = |one: Foreseen| {
+        let inquiry = inquiries.get(&one.id).unwrap_or(&nothing);
+        let (takes_along, effects) = match one.prospect {
+            Prospect::Delete => effects(inquiry, planned),
+            _ => (0, Vec::new()),
+        };
+        let blockers = match one.prospect {
+            Prospect::Delete => blockers(&one, inquiry),
+            _ => Vec::new(),
+        };
+        let Foreseen { id, version, uid, prospect, why, decided_by, adopted, finalizers: _ } = one;
+        PreviewedObject {
+            group: id.group,
+            version,
+            resource: id.resource,
+            namespace: id.namespace,
+            name: id.name,
+            uid,
+            source: source.to_owned(),
+            verdict: verdict(prospect),
+            why,
+            decided_by: decided_by.to_owned(),
+            adopted,
+            takes_along: i64::try_from(takes_along).unwrap_or(i64::MAX),
+            effects,
+            blockers,
+        }
+    };
+    foreseen.into_iter().map(previewed).collect()
+}
+
+fn verdict(prospect: Prospect) -> PreviewVerdict {
+    match prospect {
+        Prospect::Delete => PreviewVerdict::Delete,
+        Prospect::Orphan => PreviewVerdict::Orphan,
+        Prospect::Keep => PreviewVerdict::Keep,
+        Prospect::StripMarks => PreviewVerdict::StripMarks,
+        Prospect::Gone => PreviewVerdict::Gone,
+        Prospect::Unknown => PreviewVerdict::Unknown,
+    }
+}
+
+/// How much goes along that nobody listed, and everything that goes along in words.
+fn effects(inquiry: &Inquiry, planned: &BTreeSet<Id>) -> (u64, Vec<String>) {
+    let mut along = 0;
+    let mut effects = Vec::new();
+    match &inquiry.inside {
+        Some(Ok(found)) => {
+            let unlisted = found.iter().filter(|one| !comes_with_every_namespace(one));
+            let mut unlisted: Vec<&Id> =
+                unlisted.map(|one| &one.id).filter(|id| !planned.contains(*id)).collect();
+            unlisted.sort();
+            if !unlisted.is_empty() {
+                along += unlisted.len() as u64;
+                effects.push(format!("takes along {} that no work lists", counted(&unlisted)));
+            }
+        }
+        Some(Err(why)) => effects.push(format!("what is in it cannot be seen: {why}")),
+        None => {}
+    }
+    match &inquiry.instances {
+        Some(Ok(0)) | None => {}
+        Some(Ok(1)) => {
+            along += 1;
+            effects.push("takes along the one object of this kind".to_owned());
+        }
+        Some(Ok(count)) => {
+            along += count;
+            effects.push(format!("takes along all {count} objects of this kind"));
+        }
+        Some(Err(why)) => effects.push(format!("its objects cannot be counted: {why}")),
+    }
+    let mut owned: Vec<&Id> = inquiry.owned.iter().filter(|id| !planned.contains(*id)).collect();
+    owned.sort();
+    if !owned.is_empty() {
+        effects.push(format!("is followed by {} that it owns", counted(&owned)));
+    }
+    (along, effects)
+}
+
+/// `2 objects (pods a/b, pods a/c)`.
+fn counted(ids: &[&Id]) -> String {
+    let some: Vec<String> = ids.iter().take(NAMED).map(|id| id.to_string()).collect();
+    let dots = if ids.len() > NAMED { ", …" } else { "" };
+    let objects = if ids.len() == 1 { "object" } else { "objects" };
+    format!("{} {objects} ({}{dots})", ids.len(), some.join(", "))
+}
+
+fn blockers(one: &Foreseen, inquiry: &Inquiry) -> Vec<String> {
+    let held = |finalizers: &[String]| -> Vec<String> {
+        finalizers.iter().map(|finalizer| format!("waits for finalizer {finalizer}")).collect()
+    };
+    match &inquiry.tried {
+        Tried::Accepted { finalizers } => held(finalizers),
+        Tried::Refused(message) => vec![format!("would be refused: {message}")],
+        Tried::Unknown(why) => vec![format!("whether it would be accepted is not known: {why}")],
+        Tried::NotTried => held(&one.finalizers),
+    }
+}
+
+/// The answer as it is written down: bounded, and in an order that does not change.
+pub fn listed(
+    mut objects: Vec<PreviewedObject>,
+    problems: Vec<String>,
+    now: Timestamp,
+) -> RemovalPreviewStatus {
+    objects.sort_by(|a, b| place(a).cmp(&place(b)));
+    let more = objects.len().saturating_sub(MOST_OBJECTS);
+    objects.truncate(MOST_OBJECTS);
+    RemovalPreviewStatus {
+        answered_at: Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now))),
+        problems,
+        objects,
+        more: i64::try_from(more).unwrap_or(i64::MAX),
+    }
+}
+
+/// What is done something about comes first.
+fn place(one: &PreviewedObject) -> (PreviewVerdict, &str, &str, &str, &str, &str) {
+    (one.verdict, &one.source, &one.group, &one.resource, &one.namespace, &one.name)
+}

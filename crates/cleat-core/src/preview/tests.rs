@@ -1,0 +1,148 @@
+//! Answers and plans, as people read them.
+
+use std::string::{String, ToString as _};
+use std::vec;
+use std::vec::Vec;
+
+use cleat_api::removalpreview::{PreviewVerdict, PreviewedObject, RemovalPreviewStatus};
+use jiff::Timestamp;
+
+use super::*;
+use crate::id::Id;
+use crate::work::contents::Found;
+use crate::work::outlook::{Foreseen, Prospect};
+
+fn id(resource: &str, namespace: &str, name: &str) -> Id {
+    Id {
+        group: String::new(),
+        resource: resource.to_string(),
+        namespace: namespace.to_string(),
+        name: name.to_string(),
+    }
+}
+
+fn foreseen(id: Id, prospect: Prospect) -> Foreseen {
+    Foreseen {
+        id,
+        version: "v1".to_string(),
+        uid: "1".to_string(),
+        prospect,
+        why: "because".to_string(),
+        decided_by: "spec.deleteOption",
+        adopted: false,
+        finalizers: vec![],
+    }
+}
+
+fn found(id: Id) -> Found {
+    Found { id, uid: "2".to_string(), terminating: false, owners: vec![], account: None }
+}
+
+#[test]
+fn a_namespace_says_what_it_takes_along_that_no_work_lists() {
+    let namespace = id("namespaces", "", "shop");
+    let ours = id("configmaps", "shop", "prices");
+    let theirs = id("secrets", "shop", "till");
+    let comes_anyway = id("configmaps", "shop", "kube-root-ca.crt");
+    let inquiry = Inquiry {
+        inside: Some(Ok([ours.clone(), theirs, comes_anyway].map(found).to_vec())),
+        tried: Tried::Accepted { finalizers: vec![] },
+        ..Inquiry::default()
+    };
+    let planned = [namespace.clone(), ours].into();
+    let seen = objects(
+        "shop",
+        vec![foreseen(namespace.clone(), Prospect::Delete)],
+        &[(namespace.clone(), inquiry.clone())].into(),
+        &planned,
+    );
+    assert_eq!(seen[0].takes_along, 1);
+    assert_eq!(seen[0].effects, ["takes along 1 object (secrets shop/till) that no work lists"]);
+    assert_eq!(seen[0].blockers, [] as [String; 0]);
+    // What stays takes nothing along.
+    let stays = vec![foreseen(namespace.clone(), Prospect::Orphan)];
+    let seen = objects("shop", stays, &[(namespace, inquiry)].into(), &planned);
+    assert_eq!((seen[0].takes_along, seen[0].effects.len()), (0, 0));
+}
+
+#[test]
+fn what_stands_in_the_way_is_told() {
+    let map = id("configmaps", "shop", "prices");
+    let told = |tried: Tried| {
+        let inquiry = Inquiry { tried, ..Inquiry::default() };
+        let all = vec![foreseen(map.clone(), Prospect::Delete)];
+        objects("shop", all, &[(map.clone(), inquiry)].into(), &[map.clone()].into())[0]
+            .blockers
+            .clone()
+    };
+    assert_eq!(
+        told(Tried::Refused("denied by guard".to_string())),
+        ["would be refused: denied by guard"]
+    );
+    assert_eq!(
+        told(Tried::Accepted { finalizers: vec!["x/y".to_string()] }),
+        ["waits for finalizer x/y"]
+    );
+    assert_eq!(
+        told(Tried::Unknown("no answer".to_string())),
+        ["whether it would be accepted is not known: no answer"]
+    );
+}
+
+fn part(cluster: &str, objects: Vec<PreviewedObject>) -> Part {
+    let answer = RemovalPreviewStatus { objects, ..RemovalPreviewStatus::default() };
+    Part { cluster: cluster.to_string(), answer: Some(answer) }
+}
+
+fn object(name: &str, uid: &str, verdict: PreviewVerdict) -> PreviewedObject {
+    PreviewedObject {
+        resource: "configmaps".to_string(),
+        namespace: "shop".to_string(),
+        name: name.to_string(),
+        uid: uid.to_string(),
+        verdict,
+        ..PreviewedObject::default()
+    }
+}
+
+#[test]
+fn a_plan_is_the_same_until_something_changes_that_matters() {
+    let before = [part("c1", vec![object("a", "1", PreviewVerdict::Delete)])];
+    let mut obstacle = before.clone();
+    if let Some(answer) = &mut obstacle[0].answer {
+        answer.objects[0].blockers.push("waits for finalizer x".to_string());
+        answer.objects[0].why = "said otherwise".to_string();
+    }
+    assert_eq!(plan_hash(&before), plan_hash(&obstacle));
+    let silent = Part { cluster: "c1".to_string(), answer: None };
+    let mut fuller = object("a", "1", PreviewVerdict::Delete);
+    fuller.takes_along = 2;
+    for (other, said) in [
+        (vec![part("c1", vec![])], "c1: configmaps shop/a: was: delete uid 1; now: not there"),
+        (
+            vec![part("c1", vec![object("a", "2", PreviewVerdict::Delete)])],
+            "c1: configmaps shop/a: was: delete uid 1; now: delete uid 2",
+        ),
+        (
+            vec![part("c1", vec![object("a", "1", PreviewVerdict::Orphan)])],
+            "c1: configmaps shop/a: was: delete uid 1; now: orphan uid 1",
+        ),
+        (
+            vec![part("c1", vec![fuller])],
+            "c1: configmaps shop/a: was: delete uid 1; now: delete uid 1 with 2 more",
+        ),
+        (vec![silent], "c1: configmaps shop/a: was: delete uid 1; now: not there"),
+    ] {
+        assert_ne!(plan_hash(&before), plan_hash(&other));
+        assert!(changes(&before, &other, 10).contains(&said.to_string()), "{said}");
+    }
+}
+
+#[test]
+fn long_answers_are_cut_and_counted() {
+    let all: Vec<PreviewedObject> = (0..2_100)
+        .map(|number| object(&std::format!("m{number:04}"), "1", PreviewVerdict::Delete))
+        .collect();
+    let answer = listed(all, vec![], Timestamp::UNIX_EPOCH);
+    assert_eq!((answer.objects.len(), answer.more), (2_000, 100));
+}

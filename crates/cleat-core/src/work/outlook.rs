@@ -1,0 +1,177 @@
+//! What would become of a work's objects if it were deleted or its cluster left, before anything is
+//! done.
+//!
+//! It is the planner's own decision ([`retire`]) about a world in which that has begun, so that a
+//! preview cannot say anything but what the execution does.
+
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+
+use cleat_api::managedcluster::RemoveStrategy;
+
+use super::contents::Contents;
+use super::observed::{Book, Hub, Ledger, Observed, Origin, Seen};
+use super::ownership::{Ownership, origin};
+use super::retire::{self, Fate, Settled, Unmarked};
+use crate::id::Id;
+
+/// What somebody thinks of doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Deleting the work.
+    Deleted,
+    /// Letting the cluster leave.
+    Leaving(RemoveStrategy),
+}
+
+/// What would become of one object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Prospect {
+    Delete,
+    /// It stays because the work says so; our mark comes off.
+    Orphan,
+    /// It stays because it is, or is also, somebody else's.
+    Keep,
+    /// It stays because its cluster leaves with everything; our mark comes off.
+    StripMarks,
+    /// There is nothing of that name.
+    Gone,
+    /// It cannot be said, so nothing would be done about it until it can.
+    Unknown,
+}
+
+/// One object, and why that would become of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Foreseen {
+    pub id: Id,
+    pub version: String,
+    /// Which incarnation; empty if none was seen.
+    pub uid: String,
+    pub prospect: Prospect,
+    pub why: String,
+    /// The field that decided it; empty if no field did.
+    pub decided_by: &'static str,
+    /// The work found it there rather than making it.
+    pub adopted: bool,
+    /// What already holds it back, if it is on its way out.
+    pub finalizers: Vec<String>,
+}
+
+/// The outlook for everything that the work has on the cluster, or why there is none.
+pub fn outlook(seen: &Observed, change: Change) -> Result<Vec<Foreseen>, String> {
+    let seen = imagined(seen, change);
+    if let Hub::Unknown(why) = &seen.hub {
+        return Err(format!("the hub cannot be seen: {why}"));
+    }
+    let book = match &seen.ledger {
+        Ledger::Present(book) => book,
+        Ledger::Absent => return Ok(Vec::new()),
+        Ledger::NotYet => return Err("the ledger was not read yet".to_string()),
+        Ledger::Unknown(why) => return Err(format!("the ledger cannot be read: {why}")),
+    };
+    let fates = retire::fates(&seen, book, book.ids().into_iter());
+    Ok(fates.into_iter().map(|(id, fate)| foreseen(&seen, book, id, fate)).collect())
+}
+
+/// The world in which that has just begun. What holds a namespace up only until other things of ours
+/// are gone is no obstacle in the end.
+fn imagined(seen: &Observed, change: Change) -> Observed {
+    let mut seen = seen.clone();
+    if let Hub::Work(work) = &mut seen.hub {
+        work.deleting = true;
+    }
+    match change {
+        Change::Deleted => {}
+        Change::Leaving(strategy) => seen.leaving = Some(strategy),
+    }
+    for contents in seen.contents.values_mut() {
+        if let Contents::Waiting(_) = contents {
+            *contents = Contents::Ours;
+        }
+    }
+    seen
+}
+
+fn foreseen(seen: &Observed, book: &Book, id: &Id, fate: Fate) -> Foreseen {
+    let present = match seen.live.get(id) {
+        Some(Seen::Present(present)) => Some(present),
+        _ => None,
+    };
+    let adopted = present.is_some_and(|present| origin(book, id, present) == Origin::Adopted);
+    let finalizers = present.and_then(|present| present.terminating.clone());
+    // Nobody can take back a deletion that was accepted, whatever the work says by now.
+    let fate = match &finalizers {
+        Some(finalizers) => Fate::Terminating(finalizers.clone()),
+        None => fate,
+    };
+    let (prospect, why, decided_by) = said(seen, book, id, fate);
+    let recorded = book.applied.get(id).map(|applied| applied.version.clone());
+    Foreseen {
+        id: id.clone(),
+        version: seen.versions.get(id).cloned().or(recorded).unwrap_or_default(),
+        uid: present.map(|present| present.uid.clone()).unwrap_or_default(),
+        prospect,
+        why,
+        decided_by,
+        adopted,
+        finalizers: finalizers.unwrap_or_default(),
+    }
+}
+
+const DELETE_OPTION: &str = "spec.deleteOption";
+
+fn said(seen: &Observed, book: &Book, id: &Id, fate: Fate) -> (Prospect, String, &'static str) {
+    let by = |prospect, why: &str, field| (prospect, why.to_string(), field);
+    match fate {
+        Fate::Delete { .. } if seen.leaving.is_some() => {
+            by(Prospect::Delete, "the cluster leaves with nothing", "spec.removeStrategy")
+        }
+        Fate::Delete { .. } => by(Prospect::Delete, "it goes with the work", DELETE_OPTION),
+        Fate::Terminating(_) => by(Prospect::Delete, "it is being deleted already", ""),
+        Fate::Settled(Settled::Gone) => by(Prospect::Gone, "there is nothing of that name", ""),
+        Fate::Settled(Settled::NotOurs) => match kept_by(seen, book, id) {
+            Some(field) => by(prospect_of(field), "it was let go of before", field_of(field)),
+            None => by(Prospect::Keep, "it does not bear the mark of this work", ""),
+        },
+        Fate::Unmark { why: Unmarked::Kept(field), .. } => {
+            by(prospect_of(field), "it is declared to stay", field_of(field))
+        }
+        Fate::Unmark { why: Unmarked::Shared, .. } => {
+            by(Prospect::Keep, "another work holds it as well", "")
+        }
+        Fate::Unmark { why: Unmarked::Recreated, .. } => {
+            by(Prospect::Keep, "somebody made it anew", "")
+        }
+        Fate::Unmark { why: Unmarked::HoldsKept, .. } => {
+            by(Prospect::Keep, "something in it is declared to stay", DELETE_OPTION)
+        }
+        Fate::Unmark { why: Unmarked::HoldsForeign, .. } => {
+            by(Prospect::Keep, "it holds what is not ours", "")
+        }
+        Fate::Unknown(why) => (Prospect::Unknown, why, ""),
+        Fate::Undecided(why) => (Prospect::Unknown, why, DELETE_OPTION),
+    }
+}
+
+/// What says that an object without our mark was to stay, if anything does.
+fn kept_by(seen: &Observed, book: &Book, id: &Id) -> Option<&'static str> {
+    let Some(Seen::Present(present)) = seen.live.get(id) else { return None };
+    match retire::wish(seen, book, id, present) {
+        Ownership::Kept(field) => Some(field),
+        Ownership::Owned | Ownership::Undecided(_) => None,
+    }
+}
+
+fn prospect_of(field: &str) -> Prospect {
+    if field == retire::NEEDLESS { Prospect::StripMarks } else { Prospect::Orphan }
+}
+
+/// The path of a field that planners know by a shorter name.
+fn field_of(field: &'static str) -> &'static str {
+    match field {
+        retire::NEEDLESS => "spec.removeStrategy",
+        "deleteOption" => DELETE_OPTION,
+        other => other,
+    }
+}
