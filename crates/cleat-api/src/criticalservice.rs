@@ -67,17 +67,17 @@ pub struct CriticalServiceSpec {
 pub struct Provider {
     /// The API group; empty for the core group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 253))]
+    #[schemars(schema_with = "group_name")]
     pub group: String,
     /// The resource, such as deployments.
     #[schemars(schema_with = "resource_name")]
     pub resource: String,
     /// The namespace; empty for objects without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 63))]
+    #[schemars(schema_with = "namespace_name")]
     pub namespace: String,
     /// The name.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(schema_with = "object_name")]
     pub name: String,
     /// Only this incarnation. Without it, whatever has the name is protected.
     #[serde(default, skip_serializing_if = "String::is_empty", rename = "pinUID")]
@@ -130,13 +130,13 @@ pub enum CriterionType {
 pub struct FinalizerCriterion {
     /// The API group; empty for the core group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 253))]
+    #[schemars(schema_with = "group_name")]
     pub group: String,
     /// The resource, such as coolresources.
     #[schemars(schema_with = "resource_name")]
     pub resource: String,
     /// The finalizer, such as my.group/clean-up.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(schema_with = "finalizer_name")]
     pub finalizer_name: String,
 }
 
@@ -145,17 +145,17 @@ pub struct FinalizerCriterion {
 pub struct SpecificResourceCriterion {
     /// The API group; empty for the core group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 253))]
+    #[schemars(schema_with = "group_name")]
     pub group: String,
     /// The resource, such as customresourcedefinitions.
     #[schemars(schema_with = "resource_name")]
     pub resource: String,
     /// The namespace; empty for objects without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 63))]
+    #[schemars(schema_with = "namespace_name")]
     pub namespace: String,
     /// The name.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(schema_with = "object_name")]
     pub name: String,
 }
 
@@ -164,7 +164,7 @@ pub struct SpecificResourceCriterion {
 pub struct AnyInstanceCriterion {
     /// The API group; empty for the core group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 253))]
+    #[schemars(schema_with = "group_name")]
     pub group: String,
     /// The resource, such as coolresources.
     #[schemars(schema_with = "resource_name")]
@@ -178,6 +178,10 @@ pub enum OnDelete {
     Protect,
     /// It may go at once, and protection ends with it.
     Release,
+    /// A value of a later version, of which no more is known than that it is not Release.
+    #[serde(other)]
+    #[schemars(skip)]
+    Unknown,
 }
 
 #[derive(
@@ -203,6 +207,54 @@ fn resource_name(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         "x-kubernetes-validations": [{
             "rule": "self.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
             "message": "write the resource as paths have it, the plural in lower case, such as customresourcedefinitions for the kind CustomResourceDefinition",
+        }],
+    })
+}
+
+/// One group that cannot be told to an API server would keep all others from being told.
+fn group_name(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "string",
+        "maxLength": 253,
+        "x-kubernetes-validations": [{
+            "rule": "self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",
+            "message": "write the group alone, without a version, such as apps; empty for the core group",
+        }],
+    })
+}
+
+fn namespace_name(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "string",
+        "maxLength": 63,
+        "x-kubernetes-validations": [{
+            "rule": "self == '' || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
+            "message": "this cannot be the name of a namespace",
+        }],
+    })
+}
+
+/// Names differ by kind; all are one segment of a path.
+fn object_name(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 253,
+        "x-kubernetes-validations": [{
+            "rule": "self.matches('^[^/%[:cntrl:]]+$') && self != '.' && self != '..'",
+            "message": "this cannot be the name of an object",
+        }],
+    })
+}
+
+fn finalizer_name(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 317,
+        "x-kubernetes-validations": [{
+            "rule": "self.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",
+            "message": "this cannot be the name of a finalizer, such as my.group/clean-up",
         }],
     })
 }

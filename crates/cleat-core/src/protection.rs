@@ -7,10 +7,12 @@
 //! Nothing here reads or writes. Who answers reviews, keeps the webhook configuration and tells
 //! how things stand is `cleat-protection`.
 
+pub mod bundle;
 pub mod cycles;
 mod decide;
 pub mod denial;
 mod latch;
+pub mod lenient;
 mod report;
 mod request;
 pub mod rules;
@@ -21,6 +23,6 @@ mod tests;
 
 pub use decide::{Concern, Decision, Knowledge, Question, SEEN, Sight, Tally, concerned, decide};
 pub use latch::LATCH_LIFE;
-pub use report::{Probe, Seen, judge, report};
+pub use report::{Probe, Seen, is_going, judge, report};
 pub use request::{Operation, Request};
-pub use service::{Criterion, Service, namespace_id};
+pub use service::{Criterion, Service, definition_id, namespace_id};

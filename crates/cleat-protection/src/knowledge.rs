@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cleat_core::id::{Id, Target};
-use cleat_core::protection::{Criterion, Service, Sight, Tally, namespace_id};
+use cleat_core::protection::{Criterion, Service, Sight, Tally, definition_id};
 use cleat_runtime::census::{Census, Counted};
 use cleat_runtime::kinds::Mapping;
 use cleat_runtime::mirror::Look;
@@ -26,6 +26,7 @@ struct Inner {
     counting: BTreeMap<Kind, BTreeSet<String>>,
     cared: BTreeMap<String, (BTreeSet<Target>, BTreeSet<Kind>)>,
     censuses: BTreeMap<Kind, (String, Census)>,
+    unserved: BTreeSet<Kind>,
 }
 
 impl Knowers {
@@ -72,14 +73,18 @@ impl Knowers {
         self.with(|inner| inner.censuses.get(kind).map(|(_, census)| census.clone()))
     }
 
-    /// Ends the watches of kinds that nobody asks about any more.
+    /// Ends the watches of kinds that nobody asks about any more: neither one of these services, nor
+    /// one that came since they were looked at.
     pub(crate) fn keep_kinds(&self, kinds: &BTreeSet<Kind>) {
         // Dropped outside the lock: what ends may want to be told.
         let ended = self.with(|inner| {
-            let (kept, ended) = std::mem::take(&mut inner.censuses)
-                .into_iter()
-                .partition::<BTreeMap<_, _>, _>(|(kind, _)| kinds.contains(kind));
+            let counting = &inner.counting;
+            let (kept, ended) =
+                std::mem::take(&mut inner.censuses).into_iter().partition::<BTreeMap<_, _>, _>(
+                    |(kind, _)| kinds.contains(kind) || counting.contains_key(kind),
+                );
             inner.censuses = kept;
+            inner.unserved.retain(|kind| kinds.contains(kind) || counting.contains_key(kind));
             ended
         });
         drop(ended);
@@ -95,32 +100,21 @@ fn strike<K: Ord>(all: &mut BTreeMap<K, BTreeSet<String>>, key: &K, service: &st
     }
 }
 
-/// The definition of a kind, if it is one that has a definition.
-pub(crate) fn definition_of(group: &str, resource: &str) -> Option<Id> {
-    group.contains('.').then(|| Id {
-        group: "apiextensions.k8s.io".to_owned(),
-        resource: "customresourcedefinitions".to_owned(),
-        namespace: String::new(),
-        name: format!("{resource}.{group}"),
-    })
-}
-
 impl Context {
     /// Begins to watch everything that a service is about. Nothing: it is gone.
     pub(crate) async fn care(&self, name: &str, service: Option<&Service>) {
         let (mut ids, mut kinds) = (BTreeSet::new(), BTreeSet::new());
         if let Some(service) = service {
             ids.insert(service.provider.clone());
-            if !service.provider.namespace.is_empty() {
-                ids.insert(namespace_id(&service.provider.namespace));
-            }
+            ids.extend(service.provider_namespace());
+            ids.extend(service.provider_definition());
             for criterion in &service.criteria {
                 if let Criterion::Object(id) = criterion {
                     ids.insert(id.clone());
-                    ids.extend(definition_of(&id.group, &id.resource));
+                    ids.extend(definition_id(&id.group, &id.resource));
                 }
                 if let Some((group, resource)) = criterion.counted() {
-                    ids.extend(definition_of(group, resource));
+                    ids.extend(definition_id(group, resource));
                     kinds.insert((group.to_owned(), resource.to_owned()));
                 }
             }
@@ -149,9 +143,16 @@ impl Context {
     /// Begins to count the objects of a kind.
     async fn count(&self, kind: &Kind) {
         let (group, resource) = kind;
-        let Mapping::Mapped(mapped) = self.kinds.preferred(group, resource).await else { return };
+        let found = self.kinds.preferred(group, resource).await;
+        self.knowers.with(|inner| match found {
+            Mapping::NoSuchKind => drop(inner.unserved.insert(kind.clone())),
+            Mapping::Mapped(_) | Mapping::Unknown(_) => drop(inner.unserved.remove(kind)),
+        });
+        let Mapping::Mapped(mapped) = found else { return };
         let (queue, knowers, about) = (self.queue.clone(), self.knowers.clone(), kind.clone());
+        let learned = self.learned.clone();
         let changed = move || {
+            learned.send_replace(());
             knowers.counting(&about, |name| queue.add(Key::Service(name.to_owned())));
         };
         let old = self.knowers.with(|inner| match inner.censuses.get(kind) {
@@ -173,16 +174,17 @@ impl Context {
                 terminating: meta.deletion_timestamp.is_some(),
             },
             Look::Absent if reports => Sight::Absent,
-            Look::NoSuchKind if reports => match definition_of(&id.group, &id.resource) {
+            Look::NoSuchKind if reports => match definition_id(&id.group, &id.resource) {
                 None => Sight::Absent,
                 Some(definition) => match self.mirror.look(&definition) {
                     Look::Absent => Sight::Absent,
                     Look::Present(_) => Sight::Unknown(NOT_SERVED.to_owned()),
-                    Look::NoSuchKind | Look::Unknown(_) => Sight::NotSeen,
+                    Look::NoSuchKind | Look::Unknown(_) => Sight::NotReady,
                 },
             },
             Look::Unknown(reason) if reports => Sight::Unknown(reason.to_string()),
-            Look::Absent | Look::NoSuchKind | Look::Unknown(_) => Sight::NotSeen,
+            Look::Unknown(_) => Sight::NotReady,
+            Look::Absent | Look::NoSuchKind => Sight::NotSeen,
         }
     }
 
@@ -197,28 +199,43 @@ impl Context {
         };
         let counted = self.knowers.census(&kind).map(|census| census.count(finalizer));
         match counted {
-            Some(Counted::Known { count, samples }) if count > 0 => Tally::Some { count, samples },
+            Some(Counted::Known { count, samples }) if count > 0 => {
+                Tally::Some { count, exact: true, samples }
+            }
             Some(Counted::Known { .. }) if reports => Tally::None,
             Some(Counted::Unknown(why)) if reports => Tally::Unknown(why),
             Some(Counted::NoSuchKind) | None if reports => self.unserved(&kind).await,
-            _ => Tally::NotSeen,
+            Some(Counted::Known { .. } | Counted::NoSuchKind) => Tally::NotSeen,
+            // Nobody counts a kind that is not served.
+            None if self.is_unserved(&kind) => Tally::NotSeen,
+            Some(Counted::Unknown(_)) | None => Tally::NotReady,
         }
+    }
+
+    /// Whether discovery last said that there is no such kind.
+    fn is_unserved(&self, kind: &Kind) -> bool {
+        self.knowers.with(|inner| inner.unserved.contains(kind))
     }
 
     /// What it means that a kind cannot be counted.
     async fn unserved(&self, (group, resource): &Kind) -> Tally {
         match self.kinds.preferred(group, resource).await {
             Mapping::Unknown(why) => Tally::Unknown(discovery_failed(&why)),
-            Mapping::Mapped(_) | Mapping::NoSuchKind => match definition_of(group, resource) {
-                None => Tally::None,
-                Some(definition) => match self.mirror.look(&definition) {
-                    Look::Absent => Tally::None,
-                    Look::Present(_) => Tally::Unknown(NOT_SERVED.to_owned()),
-                    Look::NoSuchKind | Look::Unknown(_) => {
-                        Tally::Unknown("whether the kind is defined is not known yet".to_owned())
-                    }
-                },
-            },
+            found @ (Mapping::Mapped(_) | Mapping::NoSuchKind) => {
+                match definition_id(group, resource) {
+                    None => Tally::None,
+                    Some(definition) => match self.mirror.look(&definition) {
+                        Look::Absent => match self.served_here(&found).await {
+                            Ok(()) => Tally::None,
+                            Err(why) => Tally::Unknown(why),
+                        },
+                        Look::Present(_) => Tally::Unknown(NOT_SERVED.to_owned()),
+                        Look::NoSuchKind | Look::Unknown(_) => Tally::Unknown(
+                            "whether the kind is defined is not known yet".to_owned(),
+                        ),
+                    },
+                }
+            }
         }
     }
 }

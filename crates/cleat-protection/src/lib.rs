@@ -5,6 +5,7 @@
 //! server. This crate neither listens nor makes certificates: whoever runs it brings a socket, or
 //! none at all. Several may run for one cluster; knowing the same they answer, and write, the same.
 
+mod ended;
 mod keep;
 mod knowledge;
 mod probe;
@@ -13,22 +14,25 @@ mod review;
 mod services;
 mod tell;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cleat_api::criticalservice::{GROUP, RESOURCE, VERSION};
+use cleat_api::criticalservice::{DEFINITION, GROUP, RESOURCE, VERSION};
 use cleat_core::protection::rules::Place;
+use cleat_core::protection::{Criterion, Sight, Tally, bundle};
 use cleat_runtime::execute::{self, Executor};
-use cleat_runtime::follow::{Follow, Scope};
+use cleat_runtime::follow::{Follow, Held, Scope};
 use cleat_runtime::kinds::Kinds;
 use cleat_runtime::mirror::Mirror;
 use cleat_runtime::queue::{self, Queue, Wake};
 use cleat_runtime::tasks::Tasks;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::Client;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
-pub use self::keep::{remove_configuration, uninstall};
+pub use self::keep::{begin_again, uninstall};
 use self::knowledge::Knowers;
 pub use self::review::{BadReview, LONGEST_BODY};
 use self::services::Services;
@@ -43,6 +47,9 @@ pub const CONFIGURATION: &str = "cleat-protection";
 const FIELD_MANAGER: &str = "cleat-protection";
 
 const WORKERS: usize = 8;
+
+/// Who cares about the definition of CriticalServices, beside those who are called something.
+const OURSELVES: &str = "\u{0}ourselves";
 
 /// What protection of one cluster is told.
 #[derive(Clone)]
@@ -78,6 +85,10 @@ struct Context {
     denials: Mutex<BTreeMap<String, Vec<cleat_api::criticalservice::Denial>>>,
     probes: Mutex<BTreeMap<String, probe::Probed>>,
     cycles: Mutex<BTreeMap<String, Vec<String>>>,
+    /// When the configuration was last pointed here from elsewhere.
+    moved: Mutex<Option<Instant>>,
+    /// Sent to whenever more may be known than before.
+    learned: watch::Sender<()>,
     queue: Queue<Key>,
     tasks: Tasks,
 }
@@ -93,6 +104,7 @@ pub fn start(config: Config, tasks: &Tasks) -> Protection {
         ..execute::Config::default()
     });
     let knowers = Knowers::default();
+    let learned = watch::Sender::new(());
     let scope = Scope { labels: config.labels.clone(), ..scope() };
     let services = Services::start(client.clone(), tasks, scope, {
         let queue = queue.clone();
@@ -111,15 +123,24 @@ pub fn start(config: Config, tasks: &Tasks) -> Protection {
             fields: Some(format!("metadata.name={name}")),
             ..Scope::default()
         };
-        Follow::start(client.clone(), tasks, scope, move |_, _| queue.add(Key::Configuration))
+        let learned = learned.clone();
+        Follow::start(client.clone(), tasks, scope, move |_, _| {
+            learned.send_replace(());
+            queue.add(Key::Configuration);
+        })
     };
     let kinds = Kinds::new(client.clone());
     let mirror = {
         let (queue, knowers, kinds) = (queue.clone(), knowers.clone(), kinds.clone());
+        let learned = learned.clone();
         Mirror::new(client, tasks, move |id| {
             if id.resource == "customresourcedefinitions" {
                 kinds.forget();
+                if id.name == DEFINITION {
+                    queue.add(Key::Configuration);
+                }
             }
+            learned.send_replace(());
             knowers.about(id, |service| queue.add(Key::Service(service.to_owned())));
         })
     };
@@ -134,9 +155,12 @@ pub fn start(config: Config, tasks: &Tasks) -> Protection {
         denials: Mutex::default(),
         probes: Mutex::default(),
         cycles: Mutex::default(),
+        moved: Mutex::default(),
+        learned,
         queue: queue.clone(),
         tasks: tasks.clone(),
     });
+    context.mirror.interest(OURSELVES, &BTreeSet::from([ended::definition()]));
     run(&context, tasks);
     Protection { context }
 }
@@ -158,7 +182,11 @@ fn run(context: &Arc<Context>, tasks: &Tasks) {
             async move {
                 match key {
                     Key::Configuration => context.keep().await,
-                    Key::Service(name) => context.tell(&name).await,
+                    Key::Service(name) => {
+                        let wake = context.tell(&name).await;
+                        context.learned.send_replace(());
+                        wake
+                    }
                 }
             }
         });
@@ -182,8 +210,60 @@ impl Context {
 
 impl Protection {
     /// Waits until reviews can be answered from knowledge: before that they are refused.
+    /// Then every replica that is ready gives the same answer in the same words.
     pub async fn until_ready(&self) {
         self.context.services.until_synced().await;
+        let mut learned = self.context.learned.subscribe();
+        while !self.context.is_ready().await {
+            if learned.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Waits until API servers can know that an authority vouches for us: the configuration that is
+    /// there says so, or there is none.
+    pub async fn until_believed(&self, authority: &str) {
+        self.context.configurations.until_synced().await;
+        let mut learned = self.context.learned.subscribe();
+        while !self.context.is_believed(authority) {
+            if learned.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl Context {
+    /// Whether caches can tell of everything that any service is about.
+    async fn is_ready(&self) -> bool {
+        let Ok(services) = self.services.all() else { return false };
+        for service in services.iter() {
+            if self.sight(&service.provider, false) == Sight::NotReady {
+                return false;
+            }
+            for criterion in &service.criteria {
+                let ready = match criterion {
+                    Criterion::Object(id) => self.sight(id, false) != Sight::NotReady,
+                    _ => self.tally(criterion, false).await != Tally::NotReady,
+                };
+                if !ready {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn is_believed(&self, authority: &str) -> bool {
+        let name = self.config.place.borrow().name.clone();
+        match self.configurations.get("", &name) {
+            Held::Absent => true,
+            Held::Unknown(_) => false,
+            Held::Present(object) => object
+                .parse::<ValidatingWebhookConfiguration>()
+                .is_ok_and(|live| bundle::believe(&live.webhooks.unwrap_or_default(), authority)),
+        }
     }
 }
 

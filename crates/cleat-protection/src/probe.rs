@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cleat_core::id::{Id, Target};
 use cleat_core::protection::denial::Protected;
-use cleat_core::protection::{Probe, SEEN, Service, Sight};
+use cleat_core::protection::{Probe, SEEN, Service, Sight, rules};
 use cleat_core::write::Side;
 use cleat_runtime::execute::{Read, Rehearsal};
 use cleat_runtime::follow::Held;
@@ -74,9 +74,15 @@ impl Context {
             Ok(version) => version,
             Err(_) => return Probe::Unknown("its kind is not served".to_owned()),
         };
-        if self.is_aggregated(&id.group, &version).await {
-            let why = "another server than the cluster's own serves its kind, and asks no webhooks";
-            return Probe::Unprotectable(why.to_owned());
+        // Another server need not heed that it is only a dry run.
+        match self.is_aggregated(&id.group, &version).await {
+            Ok(false) => {}
+            Ok(true) => {
+                let why =
+                    "another server than the cluster's own serves its kind, and asks no webhooks";
+                return Probe::Unprotectable(why.to_owned());
+            }
+            Err(why) => return Probe::Unknown(format!("which server serves its kind: {why}")),
         }
         let target = Target { version, id: id.clone() };
         match self.executor.rehearse_delete(Side::Cluster, &target, uid).await {
@@ -97,6 +103,9 @@ impl Context {
     }
 
     fn out_of_reach(&self, service: &Service) -> Option<String> {
+        if let Some(why) = rules::unfit(service) {
+            return Some(why);
+        }
         let Id { group, namespace, .. } = &service.provider;
         if group == "admissionregistration.k8s.io" {
             return Some("webhooks are not asked about the configuration of webhooks".to_owned());
@@ -107,10 +116,10 @@ impl Context {
         })
     }
 
-    /// Whether a version of a group is another server's.
-    async fn is_aggregated(&self, group: &str, version: &str) -> bool {
+    /// Whether a version of a group is another server's. `Err`: why that cannot be told.
+    pub(crate) async fn is_aggregated(&self, group: &str, version: &str) -> Result<bool, String> {
         if group.is_empty() {
-            return false;
+            return Ok(false);
         }
         let id = Id {
             group: "apiregistration.k8s.io".to_owned(),
@@ -121,9 +130,11 @@ impl Context {
         let target = Target { version: "v1".to_owned(), id };
         match self.executor.read(Side::Cluster, &target).await {
             Read::Present(object) => {
-                object.pointer("/spec/service").is_some_and(|service| service.is_object())
+                Ok(object.pointer("/spec/service").is_some_and(|service| service.is_object()))
             }
-            Read::Absent | Read::NoSuchKind | Read::Unknown { .. } => false,
+            // A server that does not know the kind has nobody behind it.
+            Read::Absent | Read::NoSuchKind => Ok(false),
+            Read::Unknown { message } => Err(message),
         }
     }
 }

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cleat_api::criticalservice::CriticalService;
+use cleat_api::criticalservice::{CriticalService, GROUP, RESOURCE, VERSION};
 use cleat_core::id::{Id, Target};
-use cleat_core::protection::{Criterion, Knowledge, Question, Service, Sight, Tally};
+use cleat_core::protection::{
+    Criterion, Knowledge, Question, Service, Sight, Tally, definition_id,
+};
 use cleat_core::write::Side;
-use cleat_runtime::census::{Proof, prove_none};
+use cleat_runtime::census::{Counted, Proof, prove_none};
 use cleat_runtime::execute::Read;
 use cleat_runtime::kinds::Mapping;
 use futures::future::join_all;
@@ -16,11 +18,13 @@ use kube::api::{Api, ListParams};
 use serde_json::Value;
 
 use crate::Context;
-use crate::knowledge::{Kind, NOT_SERVED, definition_of, discovery_failed};
+use crate::knowledge::{Kind, NOT_SERVED, discovery_failed};
+use crate::services::understood;
 
-/// Less than the API server waits for us.
-const PATIENCE: Duration = Duration::from_secs(8);
-const PAGE: u32 = 500;
+/// Less than a review may take.
+const PATIENCE: Duration = Duration::from_secs(7);
+/// How many CriticalServices are read at the same time.
+const AT_ONCE: usize = 32;
 
 enum Answer {
     Services(Result<Arc<[Arc<Service>]>, String>),
@@ -48,30 +52,72 @@ impl Context {
                     known.services = services?;
                     known.services_proven = true;
                 }
-                Answer::Object(id, sight) => drop(known.objects.insert(id, sight)),
+                Answer::Object(id, sight) => {
+                    known.objects_proven.insert(id.clone());
+                    known.objects.insert(id, sight);
+                }
                 Answer::Tally(criterion, tally) => drop(known.tallies.insert(criterion, tally)),
             }
         }
         Ok(())
     }
 
-    async fn prove_services(&self) -> Result<Arc<[Arc<Service>]>, String> {
+    /// All CriticalServices, now. A cache of them is right about those that have the revision that
+    /// the server has; only others are read.
+    pub(crate) async fn prove_services(&self) -> Result<Arc<[Arc<Service>]>, String> {
         let services: Api<CriticalService> = Api::all(self.config.client.clone());
-        let mut all = Vec::new();
-        let mut page = ListParams::default().limit(PAGE);
+        let mut page = ListParams::default();
         page.label_selector.clone_from(&self.config.labels);
-        loop {
-            let list = match services.list(&page).await {
-                Ok(list) => list,
-                // Without the kind there is none.
-                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Arc::default()),
-                Err(error) => return Err(error.to_string()),
-            };
-            all.extend(list.items.iter().map(|one| Arc::new(Service::read(one))));
-            match list.metadata.continue_.filter(|token| !token.is_empty()) {
-                Some(token) => page = page.continue_token(&token),
-                None => return Ok(all.into()),
+        let cached = self.services.revisions();
+        let live = match services.list_metadata(&page).await {
+            Ok(list) => list.items,
+            Err(error) => return self.no_services(error).await,
+        };
+        let mut all = Vec::with_capacity(live.len());
+        let mut changed = Vec::new();
+        for one in live {
+            let name = one.metadata.name.unwrap_or_default();
+            match cached.get(&name) {
+                Some((revision, service)) if one.metadata.resource_version == *revision => {
+                    all.push(Arc::clone(service));
+                }
+                _ => changed.push(name),
             }
+        }
+        for names in changed.chunks(AT_ONCE) {
+            for one in join_all(names.iter().map(|name| self.prove_service(name))).await {
+                all.extend(one?);
+            }
+        }
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(all.into())
+    }
+
+    /// That they cannot be listed does not mean that there are none.
+    async fn no_services(&self, error: kube::Error) -> Result<Arc<[Arc<Service>]>, String> {
+        match error {
+            kube::Error::Api(status) if status.code == 404 => {
+                self.prove_undefined(GROUP, RESOURCE).await.map(|()| Arc::default())
+            }
+            error => Err(error.to_string()),
+        }
+    }
+
+    async fn prove_service(&self, name: &str) -> Result<Option<Arc<Service>>, String> {
+        let id = Service { name: name.to_owned(), ..Service::default() }.id();
+        let target = Target { version: VERSION.to_owned(), id };
+        match self.executor.read(Side::Cluster, &target).await {
+            Read::Present(object) => match understood(&object) {
+                Some(service) => Ok(Some(Arc::new(service))),
+                None => {
+                    let last = self.services.revisions().remove(name).map(|(_, service)| service);
+                    last.map(Some)
+                        .ok_or_else(|| format!("CriticalService {name} is not understood"))
+                }
+            },
+            Read::Absent => Ok(None),
+            Read::NoSuchKind => Err(NOT_SERVED.to_owned()),
+            Read::Unknown { message } => Err(message),
         }
     }
 
@@ -116,7 +162,7 @@ impl Context {
         };
         match proof {
             Proof::None => Tally::None,
-            Proof::Some(sample) => Tally::Some { count: 1, samples: vec![sample] },
+            Proof::Some(sample) => self.with_others(&kind, finalizer, sample),
             Proof::Unknown(why) => Tally::Unknown(why),
             Proof::NoSuchKind => match self.prove_undefined(group, resource).await {
                 Ok(()) => Tally::None,
@@ -125,25 +171,50 @@ impl Context {
         }
     }
 
+    /// One is certainly there; a watch may know of more.
+    fn with_others(&self, kind: &Kind, finalizer: Option<&str>, found: String) -> Tally {
+        match self.knowers.census(kind).map(|census| census.count(finalizer)) {
+            Some(Counted::Known { count, mut samples }) => {
+                let exact = count > 0;
+                if !samples.contains(&found) && samples.len() >= count {
+                    samples.push(found);
+                }
+                Tally::Some { count: count.max(samples.len()), exact, samples }
+            }
+            _ => Tally::Some { count: 1, exact: false, samples: vec![found] },
+        }
+    }
+
     /// That a kind does not exist, and so none of its objects. `Err`: it may.
     async fn prove_undefined(&self, group: &str, resource: &str) -> Result<(), String> {
         self.kinds.forget();
-        match self.kinds.preferred(group, resource).await {
-            Mapping::Unknown(why) => return Err(discovery_failed(&why)),
+        let found = self.kinds.preferred(group, resource).await;
+        match &found {
+            Mapping::Unknown(why) => return Err(discovery_failed(why)),
             // Discovery may tell of a kind for a moment after its definition went.
-            Mapping::Mapped(_) if definition_of(group, resource).is_none() => {
+            Mapping::Mapped(_) if definition_id(group, resource).is_none() => {
                 return Err("the kind came just now; repeat this".to_owned());
             }
             Mapping::Mapped(_) | Mapping::NoSuchKind => {}
         }
         // Only a kind with a definition can be served no more and have objects all the same.
-        let Some(id) = definition_of(group, resource) else { return Ok(()) };
+        let Some(id) = definition_id(group, resource) else { return Ok(()) };
         let target = Target { version: "v1".to_owned(), id };
         match self.executor.read(Side::Cluster, &target).await {
-            Read::Absent => Ok(()),
+            Read::Absent => self.served_here(&found).await,
             Read::Present(_) => Err(NOT_SERVED.to_owned()),
             Read::NoSuchKind => Err("the server does not serve definitions".to_owned()),
             Read::Unknown { message } => Err(message),
+        }
+    }
+
+    /// A kind without a definition that discovery tells of may be another server's, which answers
+    /// what it likes. `Err`: it is, or may be.
+    pub(crate) async fn served_here(&self, found: &Mapping) -> Result<(), String> {
+        let Mapping::Mapped(mapped) = found else { return Ok(()) };
+        match self.is_aggregated(&mapped.group, &mapped.version).await? {
+            true => Err("another server serves the kind, and does not tell of it now".to_owned()),
+            false => Ok(()),
         }
     }
 }

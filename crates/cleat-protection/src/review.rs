@@ -15,7 +15,7 @@ use cleat_api::criticalservice;
 use cleat_core::condition::whole_seconds;
 use cleat_core::protection::denial::{Clause, Denial, Hold};
 use cleat_core::protection::{
-    Criterion, Decision, Knowledge, Request, Sight, concerned, decide, namespace_id,
+    Criterion, Decision, Knowledge, Request, concerned, decide, namespace_id,
 };
 use http::{HeaderValue, Response, StatusCode, header};
 use jiff::Timestamp;
@@ -28,6 +28,8 @@ pub const LONGEST_BODY: usize = 16 << 20;
 
 /// Decisions need few proofs, and each is asked for once.
 const MOST_ROUNDS: usize = 6;
+/// Less than an API server waits for us: a refusal that says why is better than none.
+const PATIENCE: Duration = Duration::from_secs(8);
 /// How many denials of one service are remembered until they are told.
 const REMEMBERED: usize = 16;
 /// Denials come in swarms; one telling will do for many.
@@ -120,7 +122,10 @@ fn answer(response: Value) -> Value {
 
 impl Context {
     async fn review(&self, request: &Request) -> Result<Vec<String>, Box<Denial>> {
-        let decided = self.decide(request).await;
+        let decided = match tokio::time::timeout(PATIENCE, self.decide(request)).await {
+            Ok(decided) => decided,
+            Err(_) => Err(self.too_slow(request)),
+        };
         if let Err(denial) = &decided {
             self.remember(denial);
         }
@@ -142,10 +147,33 @@ impl Context {
         Err(unsure("it keeps changing; repeat this".to_owned()))
     }
 
+    /// In the name of those who had to be asked for.
+    fn too_slow(&self, request: &Request) -> Box<Denial> {
+        let why = format!("not found out within {} s; repeat this", PATIENCE.as_secs());
+        let mut denial = unknown(request, "what is needed", why);
+        let services = self.services.all().unwrap_or_default();
+        let concerned = concerned(request, &services, Timestamp::now());
+        if let Some(hold) = denial.holds.first().filter(|_| !concerned.is_empty()).cloned() {
+            let named = concerned.iter().map(|(service, _)| Hold {
+                service: service.name.clone(),
+                clauses: hold.clauses.clone(),
+            });
+            denial.holds = named.collect();
+        }
+        denial
+    }
+
     /// What caches know of everything that the request is about.
     async fn cached(&self, request: &Request) -> Result<Knowledge, String> {
-        let services = self.services.all()?;
-        let mut known = Knowledge { services: Arc::clone(&services), ..Knowledge::default() };
+        let mut services = self.services.all()?;
+        let mut services_proven = false;
+        // A watch that fails may be behind for hours, or for ever if the kind is gone.
+        if self.services.trouble().is_some() {
+            services = self.prove_services().await?;
+            services_proven = true;
+        }
+        let mut known =
+            Knowledge { services: Arc::clone(&services), services_proven, ..Knowledge::default() };
         let mut look = |id: &_| {
             known.objects.insert(Clone::clone(id), self.sight(id, false));
         };
@@ -164,10 +192,8 @@ impl Context {
         }
         known.tallies = tallies;
         let namespace = namespace_id(&request.id.namespace);
-        if let Sight::Present { terminating: true, .. } = self.sight(&namespace, false) {
-            let sight = self.prove_object(&namespace).await;
-            known.objects.insert(namespace, sight);
-        }
+        let sight = self.sight(&namespace, false);
+        known.objects.insert(namespace, sight);
         Ok(known)
     }
 

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cleat_api::criticalservice::CriticalService;
-use cleat_core::protection::Service;
+use cleat_core::protection::{Service, lenient};
 use cleat_core::write::{Action, Outcome};
 use cleat_runtime::follow::{Follow, Held, Scope};
 use cleat_runtime::tasks::Tasks;
 use kube::Client;
+use serde_json::Value;
 
 pub(crate) struct Services {
     follow: Follow,
@@ -19,9 +20,12 @@ pub(crate) struct Services {
 
 #[derive(Default)]
 struct Read {
-    by_name: BTreeMap<String, Arc<Service>>,
+    by_name: Revisions,
     all: Arc<[Arc<Service>]>,
 }
+
+/// By name; with the revision that was read, if it could be read.
+pub(crate) type Revisions = BTreeMap<String, (Option<String>, Arc<Service>)>;
 
 impl Services {
     pub(crate) fn start(
@@ -54,28 +58,49 @@ impl Services {
         if !stale.is_empty() {
             for name in stale {
                 match self.get(&name) {
-                    Some(object) => {
-                        read.by_name.insert(name, Arc::new(Service::read(&object)));
+                    One::Read(object) => {
+                        let revision = object.metadata.resource_version.clone();
+                        let service = Arc::new(Service::read(&object));
+                        read.by_name.insert(name, (revision, service));
                     }
-                    None => drop(read.by_name.remove(&name)),
+                    // What was last understood still stands, if nothing can be made of it now.
+                    One::Odd(service) => {
+                        if let Some(service) = service {
+                            read.by_name.insert(name, (None, Arc::from(service)));
+                        }
+                    }
+                    One::Absent => drop(read.by_name.remove(&name)),
                 }
             }
-            read.all = read.by_name.values().cloned().collect();
+            read.all = read.by_name.values().map(|(_, service)| Arc::clone(service)).collect();
         }
         Ok(Arc::clone(&read.all))
     }
 
+    /// The same by name, each with the revision it was read at.
+    pub(crate) fn revisions(&self) -> Revisions {
+        // Brings what is read up to date.
+        let _ = self.all();
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).by_name.clone()
+    }
+
+    /// Why the watch may be behind by more than a moment, if so.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.follow.trouble().map(|reason| reason.to_string())
+    }
+
     /// One, whole.
-    pub(crate) fn get(&self, name: &str) -> Option<CriticalService> {
+    pub(crate) fn get(&self, name: &str) -> One {
         match self.follow.get("", name) {
             Held::Present(object) => match object.parse() {
-                Ok(service) => Some(service),
+                Ok(service) => One::Read(Box::new(service)),
                 Err(error) => {
                     tracing::warn!(name, %error, "a CriticalService was not understood");
-                    Some(unreadable(name, &object.uid))
+                    let value = object.parse().ok();
+                    One::Odd(value.and_then(|value| understood(&value)).map(Box::new))
                 }
             },
-            Held::Absent | Held::Unknown(_) => None,
+            Held::Absent | Held::Unknown(_) => One::Absent,
         }
     }
 
@@ -84,10 +109,18 @@ impl Services {
     }
 }
 
-/// It protects nothing that could be named, but it is there.
-fn unreadable(name: &str, uid: &str) -> CriticalService {
-    let mut service = CriticalService::default();
-    service.metadata.name = Some(name.to_owned());
-    service.metadata.uid = Some(uid.to_owned());
-    service
+/// What an object asks for, if that can be told.
+pub(crate) fn understood(object: &Value) -> Option<Service> {
+    match serde_json::from_value::<CriticalService>(object.clone()) {
+        Ok(service) => Some(Service::read(&service)),
+        Err(_) => lenient::read(object),
+    }
+}
+
+/// A CriticalService that was looked for.
+pub(crate) enum One {
+    Absent,
+    Read(Box<CriticalService>),
+    /// A later version's, of which so much is understood: what it protects, at least.
+    Odd(Option<Box<Service>>),
 }

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use self::count::Count;
 pub use self::count::Counted;
 pub use self::proof::Proof;
+use self::proof::Since;
 use crate::kinds::Mapped;
 use crate::path;
 use crate::reflect::{Sink, Wish, reflect};
@@ -87,8 +88,12 @@ impl Census {
 
     /// Looks whether there is any object, or any with a finalizer, as of now or later.
     pub async fn prove_none(&self, finalizer: Option<&str>, patience: Duration) -> Proof {
-        let state = self.shared.lock().count.reached(finalizer);
-        proof::prove(&self.shared.client, &self.shared.source, finalizer, state, patience).await
+        let since = {
+            let state = self.shared.lock();
+            let many = state.count.exceeds(proof::READ);
+            state.count.reached(finalizer).map(|revision| Since { revision, many })
+        };
+        proof::prove(&self.shared.client, &self.shared.source, finalizer, since, patience).await
     }
 }
 

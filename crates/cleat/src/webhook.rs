@@ -55,8 +55,12 @@ pub(crate) struct Args {
     #[arg(long)]
     protect: bool,
     /// End protection: removes that configuration first, sees it gone, and ends
+    /// Webhooks that go on to run do not bring it back
     #[arg(long, conflicts_with_all = ["protect", "install"])]
     unprotect: bool,
+    /// Take back that protection was ended, and end: webhooks that run with --protect protect again
+    #[arg(long, conflicts_with_all = ["protect", "install", "unprotect"])]
+    reprotect: bool,
     /// Where the hub reaches this webhook, such as https://10.0.0.7:9443 [default: where it listens]
     #[arg(long)]
     url: Option<String>,
@@ -84,6 +88,11 @@ async fn webhook(args: Args) -> Result<()> {
         println!("nothing is protected any more; CriticalServices may be deleted now");
         return Ok(());
     }
+    if args.reprotect {
+        cleat_protection::begin_again(&hub_client, cleat_protection::CONFIGURATION).await?;
+        println!("whatever runs with --protect protects again");
+        return Ok(());
+    }
     let listener = TcpListener::bind((args.listen, args.port))
         .await
         .with_context(|| format!("listen on {} port {}", args.listen, args.port))?;
@@ -96,6 +105,7 @@ async fn webhook(args: Args) -> Result<()> {
         false => AbsentExecutor::Allowed,
     };
     let rules = Rules { manifest_bytes: args.manifest_limit, absent_executor };
+    let mut protection = None;
     let mut router = Judge::new(hub_client.clone(), rules).router();
     if args.install || args.protect {
         let reach = reach.context("say with --url or --service how the server reaches this")?;
@@ -109,14 +119,16 @@ async fn webhook(args: Args) -> Result<()> {
             let place = places(reach, credentials.authority.subscribe(), &tasks);
             let client = connect_quietly(client_config, "cleat-protection")?;
             let config = cleat_protection::Config { client, place, labels: None };
-            router = router.merge(cleat_protection::start(config, &tasks).routes());
+            let started = cleat_protection::start(config, &tasks);
+            router = router.merge(started.routes());
+            protection = Some(started);
             println!("protecting what CriticalServices name");
         }
     }
     let tls = credentials.tls.clone();
     let mut stop = tasks.stop();
     tasks.spawn("certificates", async move {
-        stop.or(credentials.keep_fresh()).await;
+        stop.or(credentials.keep_fresh(protection)).await;
     });
     println!("judging works on https://{address}; Ctrl-C stops");
     let stop = async { drop(interrupted().await) };

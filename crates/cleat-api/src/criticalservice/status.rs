@@ -101,7 +101,7 @@ pub struct CriterionStatus {
     /// Some of them, by namespace and name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<String>,
-    /// Why its state is unknown.
+    /// Why its state is unknown, or what is odd about it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -125,9 +125,13 @@ pub struct Latch {
     pub since: Time,
     /// When it opens again by itself.
     pub expires: Time,
-    /// Consumers that came after the provider was let go, by criterion and name.
+    /// Consumers that came after the provider was let go, by criterion and name. No more than ten
+    /// are named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub late: Vec<String>,
+    /// How many such consumers were seen at the same time, at most.
+    #[serde(default, skip_serializing_if = "schema::default")]
+    pub late_count: i64,
 }
 
 /// One refused request.

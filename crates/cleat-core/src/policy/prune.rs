@@ -18,8 +18,9 @@ use super::memory::Memory;
 use super::observed::{Kind, Policy, Present, Seen};
 use super::reader::Reader;
 use crate::id::{Id, Target};
+use crate::protection::denial::PROTECTED_BY;
 use crate::work::kind_order::removal_rank;
-use crate::work::trouble::TroubleKind;
+use crate::work::trouble::{Trouble, TroubleKind};
 use crate::write::{Action, Propagation, Side, Write};
 
 /// How long an object may take to go before it counts as stuck.
@@ -190,13 +191,20 @@ pub(crate) fn remaining(fates: &Fates, memory: &Memory) -> Vec<String> {
                 "goes after the others".to_owned()
             }
             Fate::Delete { target, .. } => match memory.troubles.get(&target.id) {
-                Some(trouble) if trouble.kind != TroubleKind::Stale => trouble.message.clone(),
+                Some(trouble) if trouble.kind != TroubleKind::Stale => told(trouble),
                 _ => "to be deleted".to_owned(),
             },
         };
         all.push(format!("{} ({waits_for})", named(object)));
     }
     all
+}
+
+/// What a server said; of a CriticalService's refusal only that one's words.
+fn told(trouble: &Trouble) -> String {
+    let message = &trouble.message;
+    let begin = trouble.protected().and_then(|_| message.find(PROTECTED_BY)).unwrap_or_default();
+    message.get(begin..).unwrap_or_default().to_owned()
 }
 
 /// How many objects are named in a message.
@@ -244,5 +252,34 @@ pub(crate) fn patience(fate: &Fate) -> Option<Timestamp> {
     match fate {
         Fate::Terminating { since, .. } => since.checked_add(PATIENCE).ok(),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::write::{Outcome, Refusal};
+
+    #[test]
+    fn whoever_protects_what_is_to_go_is_named() {
+        let id = Id { resource: "pods".to_owned(), name: "a".to_owned(), ..Id::default() };
+        let target = Target { version: "v1".to_owned(), id };
+        let uid = "u".to_owned();
+        let write = Write::Delete {
+            uid: uid.clone(),
+            resource_version: None,
+            propagation: Propagation::Background,
+        };
+        let action = Action { side: Side::Cluster, target: target.clone(), write };
+        let words = "ProtectedBy CriticalService x: services y remains. Delete these first.";
+        let refused = |message: String| {
+            let refusal = Refusal { code: 403, reason: "Forbidden".to_owned(), message };
+            Memory::default().after(&action, &Outcome::Refused(refusal), Timestamp::UNIX_EPOCH)
+        };
+        let fates = Fates::from([(ObjectResource::default(), Fate::Delete { target, uid })]);
+        let ours = refused(format!("admission webhook \"w\" denied the request: {words}"));
+        assert!(remaining(&fates, &ours)[0].ends_with(&format!("({words})")));
+        let anothers = refused("admission webhook \"w\" denied the request: no".to_owned());
+        assert!(remaining(&fates, &anothers)[0].contains("(admission webhook"));
     }
 }

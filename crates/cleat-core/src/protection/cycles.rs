@@ -6,16 +6,26 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::service::{Criterion, Service, namespace_id};
+use super::service::{Criterion, Service};
+use crate::id::Id;
 
 /// For each service that waits for itself, the shortest way around: names, its own first.
 pub fn cycles(services: &[Arc<Service>]) -> BTreeMap<String, Vec<String>> {
+    let mut kept: BTreeMap<Id, Vec<&str>> = BTreeMap::new();
+    let mut kinds: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for service in services {
+        let Id { group, resource, .. } = &service.provider;
+        kinds.entry((group, resource)).or_default().push(&service.name);
+        // All of these are kept while the provider is needed.
+        let around = [service.provider_namespace(), service.provider_definition()];
+        let ids = [service.provider.clone(), service.id()];
+        for id in ids.into_iter().chain(around.into_iter().flatten()) {
+            kept.entry(id).or_default().push(&service.name);
+        }
+    }
     let waits: BTreeMap<&str, BTreeSet<&str>> = services
         .iter()
-        .map(|service| {
-            let others = services.iter().filter(|other| waits_for(service, other));
-            (service.name.as_str(), others.map(|other| other.name.as_str()).collect())
-        })
+        .map(|service| (service.name.as_str(), awaited(service, &kept, &kinds)))
         .collect();
     let mut found = BTreeMap::new();
     for start in waits.keys() {
@@ -27,21 +37,28 @@ pub fn cycles(services: &[Arc<Service>]) -> BTreeMap<String, Vec<String>> {
     found
 }
 
-/// Whether the provider of one cannot go before the other lets go of something.
-fn waits_for(service: &Service, other: &Service) -> bool {
-    service.criteria.iter().any(|criterion| match criterion {
-        // The other's provider, its namespace and itself are all kept while it is needed.
-        Criterion::Object(id) => {
-            *id == other.provider
-                || *id == other.id()
-                || (!other.provider.namespace.is_empty()
-                    && *id == namespace_id(&other.provider.namespace))
+/// The services that must let go of something before the provider of this one can go.
+fn awaited<'a>(
+    service: &Service,
+    kept: &BTreeMap<Id, Vec<&'a str>>,
+    kinds: &BTreeMap<(&str, &str), Vec<&'a str>>,
+) -> BTreeSet<&'a str> {
+    let mut names = BTreeSet::new();
+    for criterion in &service.criteria {
+        match criterion {
+            Criterion::Object(id) => {
+                // A definition is not kept by a service of which it is a criterion.
+                let own = service.provider_definition().as_ref() == Some(id);
+                let keepers = kept.get(id).into_iter().flatten();
+                names.extend(keepers.filter(|name| !own || **name != service.name));
+            }
+            Criterion::Any { group, resource } => {
+                names.extend(kinds.get(&(group.as_str(), resource.as_str())).into_iter().flatten());
+            }
+            Criterion::Finalizer { .. } | Criterion::Unreadable(_) => {}
         }
-        Criterion::Any { group, resource } => {
-            *group == other.provider.group && *resource == other.provider.resource
-        }
-        Criterion::Finalizer { .. } | Criterion::Unreadable(_) => false,
-    })
+    }
+    names
 }
 
 fn way_back<'a>(

@@ -21,16 +21,19 @@ pub struct Knowledge {
     pub services: Arc<[Arc<Service>]>,
     /// Whether that is all of them as of this request, and not only as of some time before.
     pub services_proven: bool,
-    /// Of a namespace, that it is going must not be a cache's word: another of its name may be there
-    /// by now.
     pub objects: BTreeMap<Id, Sight>,
+    /// Of which of these it is known as of this request. Of the others a cache told, and another of
+    /// the same name may be there by now.
+    pub objects_proven: BTreeSet<Id>,
     pub tallies: BTreeMap<Criterion, Tally>,
 }
 
 /// What is known of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sight {
-    /// No cache has it, or none can tell. Proves nothing.
+    /// No cache can tell.
+    NotReady,
+    /// No cache has it. Proves nothing.
     NotSeen,
     /// It was looked for after the request came, and is not there.
     Absent,
@@ -45,12 +48,16 @@ pub enum Sight {
 /// How many objects stand against a criterion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tally {
-    /// No cache has any, or none can tell. Proves nothing.
+    /// No cache can tell.
+    NotReady,
+    /// No cache has any. Proves nothing.
     NotSeen,
     /// They were looked for after the request came, and there are none.
     None,
     Some {
         count: usize,
+        /// Whether that is all of them.
+        exact: bool,
         samples: Vec<String>,
     },
     /// They were looked for, and nobody could say.
@@ -90,7 +97,11 @@ pub fn concerned<'a>(
     for service in services.iter().map(Arc::as_ref).filter(|service| service.protects()) {
         let of_provider = service.provider == *id && service.means(&request.uid);
         let concern = match operation {
-            // A subresource cannot delete anything but by deleting something else.
+            // An eviction names the pod, and need not say which incarnation.
+            Operation::Create if request.evicts() => (service.provider == *id
+                && (request.uid.is_empty() || service.means(&request.uid)))
+            .then_some(Concern::Provider),
+            // No other subresource deletes anything but by deleting something else.
             Operation::Delete if !request.subresource.is_empty() => None,
             Operation::Delete if of_provider => Some(Concern::Provider),
             Operation::Delete if *id == service.id() => Some(Concern::Itself),
@@ -101,6 +112,9 @@ pub fn concerned<'a>(
                     && *id == namespace_id(&id.name) =>
             {
                 Some(Concern::Namespace)
+            }
+            Operation::Delete if service.provider_definition().as_ref() == Some(id) => {
+                Some(Concern::Kind)
             }
             Operation::Update
                 if of_provider
@@ -126,6 +140,8 @@ pub enum Concern<'a> {
     Provider,
     /// The namespace of its provider would go.
     Namespace,
+    /// The definition of its provider's kind would go, and the provider with it, unasked.
+    Kind,
     /// The CriticalService would go.
     Itself,
     /// The definition of all CriticalServices would go.
@@ -148,19 +164,21 @@ pub fn decide(request: &Request, known: &Knowledge, now: Timestamp) -> Decision 
     }
     let concerned = concerned(request, &known.services, now);
     if concerned.is_empty() {
-        return nobody_concerned(request, known);
+        return nobody_concerned(known);
     }
-    if let Some(warning) = too_late(request, known, &concerned) {
-        return Decision::Allow { warnings: alloc::vec![warning] };
+    if let Some(decision) = too_late(request, known, &concerned) {
+        return decision;
     }
     let mut holds = Vec::new();
-    let mut open = BTreeSet::new();
+    let (mut open, mut unread) = (BTreeSet::new(), BTreeSet::new());
     let mut warnings = Vec::new();
     for (service, concern) in concerned {
-        let mut weigh = Weigh { known, clauses: Vec::new(), open: &mut open };
+        let mut weigh = Weigh { known, clauses: Vec::new(), open: &mut open, unread: &mut unread };
         match concern {
-            Concern::Provider => weigh.criteria(service),
-            Concern::Namespace => weigh.namespace(service),
+            Concern::Provider => weigh.criteria(service, None),
+            Concern::Namespace => weigh.around(service, None),
+            // Were the definition itself a criterion, neither could ever go.
+            Concern::Kind => weigh.around(service, Some(&request.id)),
             Concern::Itself => weigh.itself(service),
             Concern::Definition => weigh.clauses.push(Clause::Remains(service.id())),
             Concern::Latched(criterion) => {
@@ -175,7 +193,16 @@ pub fn decide(request: &Request, known: &Knowledge, now: Timestamp) -> Decision 
         }
     }
     if !holds.is_empty() {
+        // Whoever is refused is told everything; what no cache can tell is looked at for that.
+        if !unread.is_empty() {
+            return Decision::Prove(unread);
+        }
         return Decision::Deny(Denial { request: request.clone(), holds });
+    }
+    open.append(&mut unread);
+    if !known.services_proven {
+        // Another CriticalService, or another criterion of this one, may have come just now.
+        open.insert(Question::Services);
     }
     if !open.is_empty() {
         return Decision::Prove(open);
@@ -183,10 +210,10 @@ pub fn decide(request: &Request, known: &Knowledge, now: Timestamp) -> Decision 
     Decision::Allow { warnings }
 }
 
-/// That nothing protects an object is worth a look of its own: we are asked only about objects that
-/// were protected a moment ago.
-fn nobody_concerned(request: &Request, known: &Knowledge) -> Decision {
-    if known.services_proven || request.operation != Operation::Delete {
+/// That nothing speaks against a request is worth a look of its own: we are asked only about what a
+/// CriticalService, or its latch, named a moment ago.
+fn nobody_concerned(known: &Knowledge) -> Decision {
+    if known.services_proven {
         return Decision::Allow { warnings: Vec::new() };
     }
     Decision::Prove(BTreeSet::from([Question::Services]))
@@ -198,36 +225,36 @@ fn too_late(
     request: &Request,
     known: &Knowledge,
     concerned: &[(&Service, Concern<'_>)],
-) -> Option<String> {
-    if request.operation != Operation::Delete || request.id.namespace.is_empty() {
+) -> Option<Decision> {
+    let deletes = request.operation == Operation::Delete || request.evicts();
+    if !deletes || request.id.namespace.is_empty() {
         return None;
     }
-    let namespace = known.objects.get(&namespace_id(&request.id.namespace));
-    if !matches!(namespace, Some(Sight::Present { terminating: true, .. })) {
+    let namespace = namespace_id(&request.id.namespace);
+    if !matches!(known.objects.get(&namespace), Some(Sight::Present { terminating: true, .. })) {
         return None;
+    }
+    if !known.objects_proven.contains(&namespace) {
+        return Some(Decision::Prove(BTreeSet::from([Question::Object(namespace)])));
     }
     let (service, _) = concerned.first()?;
-    Some(format!(
+    let warning = format!(
         "{} is protected by CriticalService {}, but its namespace is already being deleted",
         request.id, service.name
-    ))
+    );
+    Some(Decision::Allow { warnings: alloc::vec![warning] })
 }
 
 /// What is said when a protected thing goes. It is also how a dry run shows that we were asked.
 fn passes(request: &Request, service: &Service, concern: Concern<'_>) -> String {
     let name = &service.name;
     match concern {
-        Concern::Provider if request.operation == Operation::Update => {
-            format!("{SEEN} {name}: nothing needs its provider now")
-        }
         Concern::Provider if request.orphans => format!(
             "{SEEN} {name}: nothing needs its provider now; what the provider owns stays behind, \
              as propagationPolicy Orphan asks"
         ),
-        Concern::Provider | Concern::Namespace => {
-            format!(
-                "{SEEN} {name}: nothing needs its provider now, and no new consumers are let in"
-            )
+        Concern::Provider | Concern::Namespace | Concern::Kind => {
+            format!("{SEEN} {name}: nothing needs its provider now")
         }
         Concern::Itself if service.releases => {
             format!("{SEEN} {name}: its provider is not protected any more, as onDelete asks")
@@ -246,12 +273,15 @@ struct Weigh<'a> {
     known: &'a Knowledge,
     clauses: Vec<Clause>,
     open: &'a mut BTreeSet<Question>,
+    unread: &'a mut BTreeSet<Question>,
 }
 
 impl Weigh<'_> {
-    fn criteria(&mut self, service: &Service) {
+    fn criteria(&mut self, service: &Service, except: Option<&Id>) {
         for criterion in &service.criteria {
-            self.criterion(criterion);
+            if !matches!(criterion, Criterion::Object(id) if Some(id) == except) {
+                self.criterion(criterion);
+            }
         }
     }
 
@@ -264,61 +294,68 @@ impl Weigh<'_> {
                 Sight::Present { .. } => self.clauses.push(Clause::Remains(id.clone())),
                 Sight::Unknown(why) => self.clauses.push(unknown(why)),
                 Sight::NotSeen => drop(self.open.insert(Question::Object(id.clone()))),
+                Sight::NotReady => drop(self.unread.insert(Question::Object(id.clone()))),
             },
             Criterion::Finalizer { .. } | Criterion::Any { .. } => {
                 match self.known.tallies.get(criterion).unwrap_or(&Tally::NotSeen) {
                     Tally::None => {}
-                    Tally::Some { count, samples } => self.clauses.push(Clause::Remain {
+                    Tally::Some { count, exact, samples } => self.clauses.push(Clause::Remain {
                         criterion: criterion.clone(),
                         count: *count,
+                        exact: *exact,
                         samples: samples.clone(),
                     }),
                     Tally::Unknown(why) => self.clauses.push(unknown(why)),
                     Tally::NotSeen => drop(self.open.insert(Question::Tally(criterion.clone()))),
+                    Tally::NotReady => drop(self.unread.insert(Question::Tally(criterion.clone()))),
                 }
             }
         }
     }
 
-    /// A namespace may go if the provider in it may.
-    fn namespace(&mut self, service: &Service) {
+    /// What a provider is in may go if the provider may.
+    fn around(&mut self, service: &Service, except: Option<&Id>) {
         let id = &service.provider;
         match self.known.objects.get(id).unwrap_or(&Sight::NotSeen) {
-            Sight::Present { uid, terminating } => {
-                if service.means(uid) && !terminating {
-                    self.criteria(service);
-                }
+            Sight::Present { uid, terminating: false } if service.means(uid) => {
+                self.criteria(service, except);
             }
-            Sight::Absent => {}
+            Sight::Present { .. } | Sight::Absent => self.certain(id),
             Sight::Unknown(why) => self.clauses.push(Clause::Unknown(id.to_string(), why.clone())),
             Sight::NotSeen => drop(self.open.insert(Question::Object(id.clone()))),
+            Sight::NotReady => drop(self.unread.insert(Question::Object(id.clone()))),
+        }
+    }
+
+    /// What is known of an object lets a request pass, so it must be known now.
+    fn certain(&mut self, id: &Id) {
+        if !self.known.objects_proven.contains(id) {
+            self.open.insert(Question::Object(id.clone()));
         }
     }
 
     /// A CriticalService may go when the incarnation of its provider that it is about is gone.
     fn itself(&mut self, service: &Service) {
-        // What it says of itself may have changed since it was last heard of.
-        let believe = |open: &mut BTreeSet<Question>| {
-            if !self.known.services_proven {
-                open.insert(Question::Services);
-            }
-        };
         if service.releases {
-            return believe(self.open);
+            return;
         }
         let id = &service.provider;
         match self.known.objects.get(id).unwrap_or(&Sight::NotSeen) {
-            Sight::Present { uid, .. } if !service.means(uid) => {}
-            // One that was made anew is not ours before it is on record.
+            Sight::Present { uid, .. } if !service.means(uid) => self.certain(id),
+            // One that was made anew is not ours before it is on record, unless it is the one asked
+            // for.
             Sight::Present { uid, .. }
-                if !service.recorded.is_empty() && service.recorded != *uid =>
+                if service.pin.is_empty()
+                    && !service.recorded.is_empty()
+                    && service.recorded != *uid =>
             {
-                believe(self.open);
+                self.certain(id);
             }
             Sight::Present { .. } => self.clauses.push(Clause::Provider(id.clone())),
-            Sight::Absent => {}
+            Sight::Absent => self.certain(id),
             Sight::Unknown(why) => self.clauses.push(Clause::Unknown(id.to_string(), why.clone())),
             Sight::NotSeen => drop(self.open.insert(Question::Object(id.clone()))),
+            Sight::NotReady => drop(self.unread.insert(Question::Object(id.clone()))),
         }
     }
 }

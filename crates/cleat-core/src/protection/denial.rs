@@ -23,8 +23,13 @@ const BEGIN: &str = "ProtectedBy CriticalService ";
 
 const UNKNOWN: &str = " cannot be told: ";
 
+const AT_LEAST: &str = "at least ";
+
 /// What an executor passes on is no longer than this together with the server's own words.
 const LONGEST: usize = 880;
+/// So many bytes of names of CriticalServices, where not everything fits: one more than that is
+/// understood by nobody if it is cut.
+const LONGEST_NAMES: usize = 300;
 /// How many objects are named of one kind.
 const SAMPLES: usize = 5;
 /// How soon asking again makes sense, where nobody tells when.
@@ -51,6 +56,8 @@ pub enum Clause {
     Remain {
         criterion: Criterion,
         count: usize,
+        /// Whether that is all of them.
+        exact: bool,
         samples: Vec<String>,
     },
     /// One object.
@@ -76,15 +83,16 @@ impl Clause {
 
     fn text(&self, samples: usize) -> String {
         match self {
-            Self::Remain { criterion, count, samples: known } => {
+            Self::Remain { criterion, count, exact, samples: known } => {
+                let least = if *exact { "" } else { AT_LEAST };
                 let verb = if *count == 1 { "remains" } else { "remain" };
                 let named: Vec<&str> = known.iter().take(samples).map(String::as_str).collect();
                 let names = match named.len() {
                     0 => String::new(),
-                    some if some < *count => format!(" ({}, …)", named.join(", ")),
+                    some if some < *count || !exact => format!(" ({}, …)", named.join(", ")),
                     _ => format!(" ({})", named.join(", ")),
                 };
-                format!("{count} {criterion} {verb}{names}")
+                format!("{least}{count} {criterion} {verb}{names}")
             }
             Self::Remains(id) => format!("{id} remains"),
             Self::Provider(id) => format!("its provider {id} remains"),
@@ -112,7 +120,13 @@ impl Denial {
                 return message;
             }
         }
-        let mut message = self.told(0, 4, &advice);
+        let mut length = 0;
+        let fitting = self.holds.iter().take(4).take_while(|hold| {
+            length += hold.service.len() + 2;
+            length <= LONGEST_NAMES
+        });
+        let fitting = fitting.count().max(1);
+        let mut message = self.told(0, fitting, &advice);
         if message.len() > LONGEST {
             message.truncate(message.floor_char_boundary(LONGEST));
             message.push('…');
@@ -318,6 +332,7 @@ impl Awaited {
             ["", "s"].contains(end) || end.starts_with(" (") || end.starts_with("s (")
         })?;
         let subject = subject.strip_prefix("its provider ").unwrap_or(subject);
+        let subject = subject.strip_prefix(AT_LEAST).unwrap_or(subject);
         let counted = subject.split_once(' ').filter(|(count, _)| count.parse::<usize>().is_ok());
         if let Some((_, kind)) = counted {
             let kind = kind.split_once(" with finalizer ").map_or(kind, |(kind, _)| kind);

@@ -23,6 +23,7 @@ pub(super) fn close(uid: &str, now: Timestamp) -> Latch {
         since: whole_seconds(now),
         expires: whole_seconds(expires),
         late: Vec::new(),
+        late_count: 0,
     }
 }
 

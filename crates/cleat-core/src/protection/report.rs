@@ -2,6 +2,7 @@
 //! that know the same write the same.
 
 use alloc::borrow::ToOwned as _;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
@@ -37,6 +38,8 @@ pub struct Seen {
     pub denials: Vec<Denial>,
     /// The way around, if it waits for itself.
     pub cycle: Vec<String>,
+    /// Criteria about kinds that do not exist, perhaps because they are not written right.
+    pub undefined: BTreeSet<Criterion>,
 }
 
 /// What a dry-run delete of the provider showed.
@@ -77,17 +80,17 @@ pub fn judge(criterion: &Criterion, known: &Knowledge) -> CriterionStatus {
             }
             Some(Sight::Unknown(why)) => unknown(why),
             Some(Sight::Absent) => {}
-            Some(Sight::NotSeen) | None => unknown("not read yet"),
+            Some(Sight::NotSeen | Sight::NotReady) | None => unknown("not read yet"),
         },
         Criterion::Finalizer { .. } | Criterion::Any { .. } => match known.tallies.get(criterion) {
-            Some(Tally::Some { count, samples }) => {
+            Some(Tally::Some { count, exact: _, samples }) => {
                 status.state = CriterionState::Unsatisfied;
                 status.count = i64::try_from(*count).unwrap_or(i64::MAX);
                 status.samples = samples.iter().take(SAMPLES).cloned().collect();
             }
             Some(Tally::Unknown(why)) => unknown(why),
             Some(Tally::None) => {}
-            Some(Tally::NotSeen) | None => unknown("not read yet"),
+            Some(Tally::NotSeen | Tally::NotReady) | None => unknown("not read yet"),
         },
     }
     status
@@ -100,6 +103,11 @@ pub fn report(object: &CriticalService, seen: &Seen, now: Timestamp) -> Option<A
     let mut new = old.clone();
     new.observed_generation = object.metadata.generation;
     new.criteria = service.criteria.iter().map(|one| judge(one, &seen.known)).collect();
+    for (criterion, status) in service.criteria.iter().zip(&mut new.criteria) {
+        if status.state == CriterionState::Satisfied && seen.undefined.contains(criterion) {
+            status.message = "there is no such kind".to_owned();
+        }
+    }
     provider(&service, seen, &mut new);
     latched(&service, now, &mut new);
     new.denials = denials(&old.denials, &seen.denials);
@@ -135,6 +143,7 @@ fn whole(status: &CriticalServiceStatus) -> Value {
         }
         if let Some(latch) = fields.get_mut("latch").and_then(Value::as_object_mut) {
             latch.entry("late").or_insert(Value::Null);
+            latch.entry("lateCount").or_insert(Value::Null);
         }
     }
     patch
@@ -148,16 +157,42 @@ fn provider(service: &Service, seen: &Seen, status: &mut CriticalServiceStatus) 
             ProviderStatus { phase: Phase::Replaced, uid, replaced }
         }
         Some(Sight::Present { uid: live, terminating }) => ProviderStatus {
-            phase: if *terminating { Phase::Terminating } else { Phase::Present },
+            phase: match *terminating || is_around_going(service, &seen.known) {
+                true => Phase::Terminating,
+                false => Phase::Present,
+            },
             replaced: if uid.is_empty() || uid == *live { replaced } else { uid },
             uid: live.clone(),
         },
         Some(Sight::Absent) if uid.is_empty() => ProviderStatus::default(),
         Some(Sight::Absent) => ProviderStatus { phase: Phase::Gone, uid, replaced },
         // What was last seen still stands.
-        Some(Sight::NotSeen | Sight::Unknown(_)) | None => ProviderStatus { phase, uid, replaced },
+        Some(Sight::NotSeen | Sight::NotReady | Sight::Unknown(_)) | None => {
+            ProviderStatus { phase, uid, replaced }
+        }
     };
     status.provider = Some(now);
+}
+
+/// Whether a provider that was there is gone, or about to be.
+pub fn is_going(service: &Service, known: &Knowledge) -> bool {
+    match known.objects.get(&service.provider) {
+        Some(Sight::Absent) => !service.recorded.is_empty(),
+        Some(Sight::Present { uid, terminating }) => {
+            service.means(uid) && (*terminating || is_around_going(service, known))
+        }
+        Some(Sight::NotSeen | Sight::NotReady | Sight::Unknown(_)) | None => false,
+    }
+}
+
+/// Whether the provider goes with its namespace or with the definition of its kind: what does the
+/// provider's work may be gone long before the provider is.
+fn is_around_going(service: &Service, known: &Knowledge) -> bool {
+    let around = [service.provider_namespace(), service.provider_definition()];
+    around
+        .iter()
+        .flatten()
+        .any(|id| matches!(known.objects.get(id), Some(Sight::Present { terminating: true, .. })))
 }
 
 fn latched(service: &Service, now: Timestamp, status: &mut CriticalServiceStatus) {
@@ -172,6 +207,8 @@ fn latched(service: &Service, now: Timestamp, status: &mut CriticalServiceStatus
         Phase::Present | Phase::Waiting | Phase::Replaced => status.latch = None,
     }
     let Some(latch) = &mut status.latch else { return };
+    let unmet = status.criteria.iter().filter(|one| one.state == CriterionState::Unsatisfied);
+    latch.late_count = latch.late_count.max(unmet.map(|one| one.count.max(1)).sum());
     for (criterion, judged) in service.criteria.iter().zip(&status.criteria) {
         if judged.state != CriterionState::Unsatisfied {
             continue;
@@ -365,6 +402,11 @@ fn stranded(status: &CriticalServiceStatus) -> Option<(&'static str, String)> {
     let still = status.criteria.iter().any(|one| one.state == CriterionState::Unsatisfied);
     still.then(|| {
         let late = latch.late.join("; ");
+        let named = i64::try_from(latch.late.len()).unwrap_or(i64::MAX);
+        let late = match latch.late_count.saturating_sub(named) {
+            more @ 1.. => format!("{late}; and {more} more"),
+            _ => late,
+        };
         let message = format!(
             "these came when the provider was already let go: {late}; bring the provider back, or \
              take their finalizers off by hand"

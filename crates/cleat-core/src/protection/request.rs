@@ -48,7 +48,17 @@ pub struct Request {
     pub new_finalizers: Vec<String>,
 }
 
+const EVICTION: &str = "eviction";
+
 impl Request {
+    /// Whether it deletes a pod although it is not called so.
+    pub fn evicts(&self) -> bool {
+        self.operation == Operation::Create
+            && self.subresource == EVICTION
+            && self.id.group.is_empty()
+            && self.id.resource == "pods"
+    }
+
     /// `None`: not a request that could be understood. Such a one must not pass.
     pub fn read(request: &Value) -> Option<Self> {
         let text = |value: &Value, field: &str| -> String {
@@ -71,10 +81,14 @@ impl Request {
         let resource = request.get("resource")?;
         let asked_name = text(request, "name");
         let own_name = text(metadata, "name");
+        let own_namespace = text(metadata, "namespace");
         let id = Id {
             group: text(resource, "group"),
             resource: text(resource, "resource"),
-            namespace: text(metadata, "namespace"),
+            namespace: match own_namespace.is_empty() {
+                true if text(request, "subResource") == EVICTION => text(request, "namespace"),
+                _ => own_namespace,
+            },
             name: if own_name.is_empty() { asked_name.clone() } else { own_name },
         };
         if id.resource.is_empty() || (id.name.is_empty() && operation != Operation::Create) {
@@ -97,7 +111,15 @@ impl Request {
             operation,
             subresource: text(request, "subResource"),
             id,
-            uid: text(metadata, "uid"),
+            uid: match text(request, "subResource") == EVICTION {
+                // What is shown is the eviction; which pod is meant it may say.
+                true => shown
+                    .pointer("/deleteOptions/preconditions/uid")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned(),
+                false => text(metadata, "uid"),
+            },
             user: text(user, "username"),
             dry_run: request.get("dryRun").and_then(Value::as_bool).unwrap_or_default(),
             collection: operation == Operation::Delete && asked_name.is_empty(),

@@ -22,8 +22,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
     LabelSelector, LabelSelectorRequirement, ObjectMeta,
 };
 
+use serde_json::json;
+
 use super::latch;
 use super::service::{Criterion, Service};
+use crate::digest::digest;
 use crate::id::Id;
 
 /// So many names fit into one condition; an expression may not be of any length.
@@ -49,11 +52,16 @@ pub fn configuration(
 ) -> ValidatingWebhookConfiguration {
     let services: Vec<&Service> =
         services.iter().map(|service| &**service).filter(|service| service.protects()).collect();
+    // One that cannot be told to a server must not keep the others from being told.
+    let fit: Vec<&Service> =
+        services.iter().copied().filter(|service| unfit(service).is_none()).collect();
     let mut webhooks = Vec::new();
     if !services.is_empty() {
-        providers(&services, &mut webhooks);
-        scales(&services, &mut webhooks);
-        namespaces(&services, &mut webhooks);
+        providers(&fit, &mut webhooks);
+        evictions(&fit, &mut webhooks);
+        scales(&fit, &mut webhooks);
+        namespaces(&fit, &mut webhooks);
+        kinds(&fit, &mut webhooks);
         ourselves(&services, &mut webhooks);
         latches(&services, now, &mut webhooks);
     }
@@ -62,6 +70,31 @@ pub fn configuration(
         metadata: ObjectMeta { name: Some(place.name.clone()), ..Default::default() },
         webhooks: Some(webhooks),
     }
+}
+
+/// Why no server could be told to ask about a service's provider, if so.
+pub fn unfit(service: &Service) -> Option<String> {
+    let Id { group, resource, .. } = &service.provider;
+    if !is_group(group) {
+        return Some(format!("{group:?} is not the name of an API group"));
+    }
+    (!is_resource(resource)).then(|| format!("{resource:?} is not the name of a resource"))
+}
+
+/// A DNS name, or nothing.
+fn is_group(group: &str) -> bool {
+    group.is_empty() || (group.len() <= 253 && group.split('.').all(is_label))
+}
+
+fn is_resource(resource: &str) -> bool {
+    is_label(resource) && resource.len() <= 253
+}
+
+fn is_label(label: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let ends = [label.bytes().next(), label.bytes().next_back()];
+    ends.into_iter().all(|end| end.is_some_and(plain))
+        && label.bytes().all(|byte| plain(byte) || byte == b'-')
 }
 
 struct Hook {
@@ -97,6 +130,23 @@ fn providers(services: &[&Service], hooks: &mut Vec<Hook>) {
                 group: group.to_owned(),
                 resources: vec![resource.to_owned()],
                 conditions: vec![("is-a-provider", is_one_of("oldObject", &ids))],
+            });
+        }
+    }
+}
+
+/// Whoever evicts a pod deletes it, and no server asks about that as about a delete.
+fn evictions(services: &[&Service], hooks: &mut Vec<Hook>) {
+    let pods = services.iter().map(|one| &one.provider);
+    let pods = pods.filter(|id| id.group.is_empty() && id.resource == "pods");
+    for ((group, resource), portions) in by_kind(pods) {
+        for (number, ids) in portions.into_iter().enumerate() {
+            hooks.push(Hook {
+                name: name(&format!("evicted-{number}"), group, resource),
+                operations: &["CREATE"],
+                group: group.to_owned(),
+                resources: vec![format!("{resource}/eviction")],
+                conditions: vec![("is-a-provider", is_one_of("object", &ids))],
             });
         }
     }
@@ -139,6 +189,26 @@ fn namespaces(services: &[&Service], hooks: &mut Vec<Hook>) {
             group: String::new(),
             resources: vec!["namespaces".to_owned()],
             conditions: vec![("holds-a-provider", is_named(names))],
+        });
+    }
+}
+
+/// With a definition go all objects of its kind, and nobody is asked about them.
+fn kinds(services: &[&Service], hooks: &mut Vec<Hook>) {
+    let names: BTreeSet<String> =
+        services.iter().filter_map(|one| one.provider_definition()).map(|id| id.name).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for (number, names) in names.chunks(NAMES).enumerate() {
+        hooks.push(Hook {
+            name: name(
+                &format!("defines-providers-{number}"),
+                "apiextensions.k8s.io",
+                "customresourcedefinitions",
+            ),
+            operations: &["DELETE"],
+            group: "apiextensions.k8s.io".to_owned(),
+            resources: vec!["customresourcedefinitions".to_owned()],
+            conditions: vec![("defines-a-provider", is_named(names))],
         });
     }
 }
@@ -191,6 +261,9 @@ fn latches(services: &[&Service], now: Timestamp, hooks: &mut Vec<Hook>) {
             }
             Criterion::Unreadable(_) => continue,
         };
+        if !is_group(group) || !is_resource(resource) {
+            continue;
+        }
         hooks.push(Hook {
             name: name(&format!("latch-{number}"), group, resource),
             operations,
@@ -221,6 +294,10 @@ fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('\'');
     for character in text.chars() {
+        if character.is_control() {
+            quoted.push_str(&format!("\\u{:04x}", u32::from(character)));
+            continue;
+        }
         if matches!(character, '\'' | '\\') {
             quoted.push('\\');
         }
@@ -234,7 +311,11 @@ fn quoted(text: &str) -> String {
 fn name(what: &str, group: &str, resource: &str) -> String {
     let group = if group.is_empty() { "core" } else { group };
     let full = format!("{what}.{resource}.{group}.{GROUP}");
-    if full.len() <= 253 { full } else { format!("{what}.{resource}.{GROUP}") }
+    if full.len() <= 253 {
+        return full;
+    }
+    let short = digest(&json!([resource, group]));
+    format!("{what}.{short}.{GROUP}")
 }
 
 impl Hook {

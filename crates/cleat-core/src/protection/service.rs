@@ -78,6 +78,17 @@ impl Service {
         !(self.releases && self.terminating)
     }
 
+    /// The namespace of its provider, if it has one.
+    pub fn provider_namespace(&self) -> Option<Id> {
+        let namespace = &self.provider.namespace;
+        (!namespace.is_empty()).then(|| namespace_id(namespace))
+    }
+
+    /// The definition of its provider's kind, if it is one that has a definition.
+    pub fn provider_definition(&self) -> Option<Id> {
+        definition_id(&self.provider.group, &self.provider.resource)
+    }
+
     /// Whether an incarnation of the provider is one that is protected.
     pub fn means(&self, uid: &str) -> bool {
         self.pin.is_empty() || self.pin == uid
@@ -98,8 +109,19 @@ pub fn namespace_id(name: &str) -> Id {
     Id { resource: "namespaces".to_owned(), name: name.to_owned(), ..Id::default() }
 }
 
+/// The definition of a kind, if it is one that has a definition: Kubernetes' own have groups without
+/// a dot, or none.
+pub fn definition_id(group: &str, resource: &str) -> Option<Id> {
+    group.contains('.').then(|| Id {
+        group: "apiextensions.k8s.io".to_owned(),
+        resource: "customresourcedefinitions".to_owned(),
+        namespace: String::new(),
+        name: format!("{resource}.{group}"),
+    })
+}
+
 impl Criterion {
-    fn read(given: &criticalservice::Criterion) -> Self {
+    pub(super) fn read(given: &criticalservice::Criterion) -> Self {
         let criticalservice::Criterion { kind, finalizer, specific_resource, any_instance } = given;
         match (kind, finalizer, specific_resource, any_instance) {
             (CriterionType::Finalizer, Some(one), None, None) => Self::Finalizer {

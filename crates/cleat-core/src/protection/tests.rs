@@ -1,6 +1,7 @@
 //! What is tried here by tables; `histories` tries it against a world that does not wait.
 
 mod cases;
+mod found;
 mod histories;
 mod told;
 
@@ -61,12 +62,13 @@ fn satisfied(service: Service) -> Knowledge {
     };
     known.objects.insert(provider(), present("u1"));
     known.objects.insert(definition(), Sight::Absent);
+    known.objects_proven.extend([provider(), definition()]);
     known.tallies.insert(finalizer(), Tally::None);
     known
 }
 
 fn some(count: usize) -> Tally {
-    Tally::Some { count, samples: vec!["a/one".into(), "a/two".into()] }
+    Tally::Some { count, exact: true, samples: vec!["a/one".into(), "a/two".into()] }
 }
 
 fn review(operation: &str, id: &Id, uid: &str) -> Value {

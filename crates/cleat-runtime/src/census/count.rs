@@ -39,6 +39,8 @@ pub(super) struct Count {
     listing: Option<BTreeSet<Name>>,
     synced: bool,
     revision: String,
+    /// An object was told of that could not be read: it may have any finalizer.
+    unread: bool,
     fault: Option<Fault>,
 }
 
@@ -77,6 +79,9 @@ impl Count {
         if !self.synced {
             return Counted::Unknown("not read yet".to_owned());
         }
+        if self.unread {
+            return Counted::Unknown("an object was not understood".to_owned());
+        }
         fn some<'a>(names: impl Iterator<Item = &'a Name>) -> Vec<String> {
             names.take(SAMPLES).map(|name| name.to_string()).collect()
         }
@@ -97,12 +102,21 @@ impl Count {
         (none && self.listing.is_none() && !self.revision.is_empty()).then(|| self.revision.clone())
     }
 
+    /// Whether there are more than so many objects, whatever finalizers they have.
+    pub(super) fn exceeds(&self, number: u64) -> bool {
+        u64::try_from(self.objects.len()).unwrap_or(u64::MAX) > number
+    }
+
     pub(super) fn list_began(&mut self) {
         self.listing = Some(BTreeSet::new());
+        self.unread = false;
     }
 
     pub(super) fn listed(&mut self, object: &RawValue) {
-        let Some((name, finalizers)) = name_and_finalizers(object) else { return };
+        let Some((name, finalizers)) = name_and_finalizers(object) else {
+            self.unread = true;
+            return;
+        };
         let (name, _) = self.put(&name, finalizers);
         if let Some(listing) = &mut self.listing {
             listing.insert(name);
@@ -121,7 +135,9 @@ impl Count {
     }
 
     pub(super) fn changed(&mut self, object: &RawValue) -> bool {
-        let Some((name, finalizers)) = name_and_finalizers(object) else { return false };
+        let Some((name, finalizers)) = name_and_finalizers(object) else {
+            return !std::mem::replace(&mut self.unread, true);
+        };
         self.put(&name, finalizers).1
     }
 
@@ -269,6 +285,23 @@ mod tests {
         count.down(&Fault::Failed("gone".to_owned()));
         assert_eq!(count.counted(None), Counted::Unknown("gone".to_owned()));
         assert_eq!(count.reached(None), None);
+    }
+
+    #[test]
+    fn an_object_that_could_not_be_read_was_taken_for_one_without_finalizers() {
+        let odd = RawValue::from_string(json!({ "metadata": { "name": 7 } }).to_string()).unwrap();
+        let mut count = Count::default();
+        count.list_began();
+        count.list_ended("1");
+        assert_eq!(count.reached(Some("f")).as_deref(), Some("1"));
+        assert!(count.changed(&odd));
+        count.reach("2");
+        assert!(matches!(count.counted(Some("f")), Counted::Unknown(_)));
+        assert_eq!(count.reached(Some("f")), None);
+        // Until all are listed anew.
+        count.list_began();
+        count.list_ended("3");
+        assert_eq!(count.reached(Some("f")).as_deref(), Some("3"));
     }
 
     #[test]

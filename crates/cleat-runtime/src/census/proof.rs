@@ -31,16 +31,22 @@ pub enum Proof {
 
 const PAGE: usize = 500;
 /// So many objects are read rather than watched.
-const READ: u64 = 2000;
+pub(super) const READ: u64 = 2000;
 /// A server sends a bookmark two seconds before it ends a watch.
 const SHORT_WATCH: Duration = Duration::from_secs(3);
 
-/// `since`: as of that revision there was none.
+/// As of that revision there was none that counts.
+pub(super) struct Since {
+    pub(super) revision: String,
+    /// There were more objects than are read, none of which counts.
+    pub(super) many: bool,
+}
+
 pub(super) async fn prove(
     client: &Client,
     source: &Source,
     finalizer: Option<&str>,
-    since: Option<String>,
+    since: Option<Since>,
     patience: Duration,
 ) -> Proof {
     let deadline = Instant::now() + patience;
@@ -62,12 +68,14 @@ async fn look(
     client: &Client,
     source: &Source,
     finalizer: Option<&str>,
-    since: Option<String>,
+    since: Option<Since>,
 ) -> Result<Proof, Fault> {
     let mut next = String::new();
     loop {
-        // To know that there is none, the first will do.
-        let limit = if finalizer.is_none() { 1 } else { PAGE };
+        // To know that there is none, the first will do; and so it will where only the server's
+        // revision is wanted.
+        let many = next.is_empty() && since.as_ref().is_some_and(|since| since.many);
+        let limit = if finalizer.is_none() || many { 1 } else { PAGE };
         let body = page(client, source, limit, &next).await?;
         let page: Page<'_> = serde_json::from_slice(&body)
             .map_err(|error| Fault::Failed(format!("a list was not understood: {error}")))?;
@@ -83,7 +91,8 @@ async fn look(
             && let Some(since) = &since
             && page.metadata.remaining.unwrap_or(READ) >= READ
         {
-            return changes(client, source, finalizer, since, &page.metadata.revision).await;
+            let until = &page.metadata.revision;
+            return changes(client, source, finalizer, &since.revision, until).await;
         }
         next = token;
     }

@@ -1,6 +1,8 @@
 //! Delete protection, asked by real and embedded servers over HTTPS.
 
+mod bypasses;
 mod deciding;
+mod deployed;
 mod kinds;
 mod latch;
 mod races;
@@ -15,7 +17,7 @@ use axum::body::Bytes;
 use cleat_api::criticalservice::{CriterionState, CriticalService, CriticalServiceStatus};
 use cleat_core::protection::rules::Place;
 use cleat_hub::prepare::prepare_protection;
-use cleat_protection::{Protection, start, uninstall};
+use cleat_protection::{Protection, begin_again, start, uninstall};
 use cleat_runtime::tasks::Tasks;
 use cleat_webhook::{Reach, client_config};
 use cleat_world::webhook::{Served, serve};
@@ -211,6 +213,7 @@ async fn protect_as(
     configuration: &str,
 ) -> Result<(Protection, Arc<Mutex<Vec<Value>>>, Tasks)> {
     prepare_protection(client).await?;
+    begin_again(client, configuration).await?;
     let asked: Arc<Mutex<Vec<Value>>> = Arc::default();
     let answerer: Arc<std::sync::OnceLock<Protection>> = Arc::default();
     let router = {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use cleat_apiserver::certificates::{Authority, Issued};
 use cleat_apiserver::tls::{ServerCertificate, ServerTls};
+use cleat_protection::Protection;
 use cleat_webhook::Reach;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
@@ -71,20 +72,20 @@ impl Credentials {
     }
 
     /// Replaces what is shown whenever it should be, for ever.
-    pub(super) async fn keep_fresh(mut self) {
+    pub(super) async fn keep_fresh(mut self, protection: Option<Protection>) {
         loop {
             let pause = match &self.source {
                 Source::Made { .. } => REPLACED_AFTER,
                 Source::Files(_) => LOOK_EVERY,
             };
             tokio::time::sleep(pause).await;
-            if let Err(error) = self.refresh().await {
+            if let Err(error) = self.refresh(protection.as_ref()).await {
                 tracing::warn!(error = format!("{error:#}"), "a certificate was not replaced");
             }
         }
     }
 
-    async fn refresh(&mut self) -> Result<()> {
+    async fn refresh(&mut self, protection: Option<&Protection>) -> Result<()> {
         match &mut self.source {
             Source::Made { authority, names } => {
                 self.certificate.replace(&issue(authority, names)?)?;
@@ -96,6 +97,9 @@ impl Credentials {
                     let both = [&found.signer, &files.signer].into_iter().flatten();
                     let both: Vec<&str> = both.map(String::as_str).collect();
                     self.authority.send_replace(Some(both.join("\n")));
+                    if let (Some(protection), Some(signer)) = (protection, &found.signer) {
+                        protection.until_believed(signer).await;
+                    }
                     tokio::time::sleep(HEARD).await;
                 }
                 if found.issued.certificate != files.issued.certificate {

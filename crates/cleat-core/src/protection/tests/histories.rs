@@ -36,9 +36,11 @@ enum Fault {
     TerminatingNamespaceRefuses,
     LateOnesNotRecorded,
     StaleNamespaceBelieved,
+    ServicesNotProven,
+    StaleProviderBelieved,
 }
 
-const FAULTS: [Fault; 12] = [
+const FAULTS: [Fault; 14] = [
     Fault::CachesProve,
     Fault::UnknownIsNone,
     Fault::ErrorsAllow,
@@ -51,6 +53,8 @@ const FAULTS: [Fault; 12] = [
     Fault::TerminatingNamespaceRefuses,
     Fault::LateOnesNotRecorded,
     Fault::StaleNamespaceBelieved,
+    Fault::ServicesNotProven,
+    Fault::StaleProviderBelieved,
 ];
 
 /// A small generator: the same seed gives the same history.
@@ -120,13 +124,17 @@ struct World {
     live: State,
     /// What watches have told so far.
     cache: State,
+    /// Proofs about objects fail, and perhaps those about CriticalServices too.
     blind: bool,
+    blind_to_services: bool,
     passed: Vec<Passed>,
     /// When the namespace was let go of.
     namespace: Decided,
+    /// The same of a provider that takes its time.
+    provider: Decided,
     late: bool,
-    /// Whether the definition is a criterion, beside the finalizer.
-    with_definition: bool,
+    /// Since when the definition is a criterion, beside the finalizer.
+    with_definition: Option<u64>,
 }
 
 impl State {
@@ -152,7 +160,11 @@ impl State {
             .filter(|(_, consumer)| consumer.needs_since.is_some())
             .map(|(name, _)| format!("a/{name}"))
             .collect();
-        (!names.is_empty()).then_some(Tally::Some { count: names.len(), samples: names })
+        (!names.is_empty()).then_some(Tally::Some {
+            count: names.len(),
+            exact: true,
+            samples: names,
+        })
     }
 
     fn services(&self) -> Arc<[Arc<Service>]> {
@@ -171,10 +183,12 @@ impl World {
             live: State::default(),
             cache: State::default(),
             blind: false,
+            blind_to_services: false,
             passed: Vec::new(),
             namespace: Decided::default(),
+            provider: Decided::default(),
             late: false,
-            with_definition,
+            with_definition: with_definition.then_some(0),
         };
         world.live.namespace = Some(world.thing());
         world.live.provider = Some(world.thing());
@@ -211,16 +225,29 @@ impl World {
                 ],
             },
         });
-        if !self.with_definition {
+        if self.with_definition.is_none() {
             service["spec"]["criteria"].as_array_mut().unwrap().truncate(1);
         }
         self.live.service = Some(serde_json::from_value(service).unwrap());
     }
 
+    /// Somebody adds a criterion to the CriticalService that is there.
+    fn ask_for_more(&mut self) {
+        let Some(service) = &mut self.live.service else { return };
+        if self.with_definition.is_some() {
+            return;
+        }
+        let more = json!({ "type": "SpecificResource", "specificResource": {
+            "group": "apiextensions.k8s.io", "resource": "customresourcedefinitions",
+            "name": "cools.my.group" } });
+        service.spec.criteria.push(serde_json::from_value(more).unwrap());
+        self.with_definition = Some(self.time);
+    }
+
     /// The controller writes the status, from what is there.
     fn tell(&mut self) {
         let mut seen = Seen { probe: Probe::Refused, ..Seen::default() };
-        for id in [provider(), definition()] {
+        for id in [provider(), definition(), namespace_id("web")] {
             seen.known.objects.insert(id, Sight::Absent);
         }
         seen.known.objects.extend(self.live.objects());
@@ -251,6 +278,11 @@ impl World {
         if self.fault != Fault::StaleNamespaceBelieved {
             let sight = State::sight(&self.live.namespace).filter(|_| !self.blind);
             known.objects.insert(namespace.clone(), sight.unwrap_or(Sight::NotSeen));
+        }
+        known.objects_proven.insert(namespace.clone());
+        known.services_proven = self.fault == Fault::ServicesNotProven;
+        if self.fault == Fault::StaleProviderBelieved {
+            known.objects_proven.insert(provider());
         }
         if self.fault == Fault::TerminatingNamespaceRefuses {
             known.objects.remove(&namespace);
@@ -283,7 +315,7 @@ impl World {
         let state = if self.fault == Fault::CachesProve { &self.cache } else { &self.live };
         for question in questions {
             match question {
-                Question::Services if self.blind => return Err(()),
+                Question::Services if self.blind && self.blind_to_services => return Err(()),
                 Question::Services => {
                     known.services = state.services();
                     known.services_proven = true;
@@ -298,6 +330,7 @@ impl World {
                         found => found.unwrap_or(Sight::Absent),
                     };
                     known.objects.insert(id.clone(), sight);
+                    known.objects_proven.insert(id.clone());
                 }
                 Question::Tally(criterion) => {
                     let tally = match state.tally() {
@@ -348,6 +381,12 @@ impl World {
         let Passed { what, uid, recorded, decided } = self.passed.remove(0);
         let is = |thing: &Option<Thing>| thing.as_ref().is_some_and(|thing| thing.uid == uid);
         match what {
+            What::Provider if is(&self.live.provider) && self.time.is_multiple_of(2) => {
+                if let Some(provider) = &mut self.live.provider {
+                    provider.terminating = true;
+                    self.provider = decided;
+                }
+            }
             What::Provider if is(&self.live.provider) => self.lose_provider(decided)?,
             // A server that is told which incarnation is meant leaves this one alone.
             What::Provider if self.fault == Fault::UidIgnored => {
@@ -396,7 +435,7 @@ impl World {
             self.late |= consumer.needs_since.is_some();
         }
         let defined = self.live.definition.as_ref().is_some_and(|one| one.born < at);
-        if defined && self.with_definition {
+        if defined && self.with_definition.is_some_and(|since| since < at) {
             return Err("a provider was lost before the definition".to_string());
         }
         Ok(())
@@ -415,6 +454,9 @@ impl World {
         } else {
             let stuck = |consumer: &Consumer| consumer.needs_since.is_some();
             self.live.consumers.retain(|_, consumer| !consumer.terminating || stuck(consumer));
+        }
+        if self.live.provider.as_ref().is_some_and(|one| one.terminating) {
+            self.lose_provider(self.provider)?;
         }
         if self.live.namespace.as_ref().is_some_and(|one| one.terminating) {
             match &self.live.provider {
@@ -439,7 +481,7 @@ impl World {
         let mut asked = review("CREATE", &id("my.group", "cools", "a", &name.to_string()), "");
         asked["object"]["metadata"]["finalizers"] = json!(["my.group/clean"]);
         if self.asks(&Request::read(&asked).unwrap()) {
-            let closed = self.cache.service.as_ref().map(Service::read);
+            let closed = self.live.service.as_ref().map(Service::read);
             let closed = closed.and_then(|one| one.latch).is_some_and(|l| self.now() < l.expires.0);
             if closed {
                 return Err("a consumer came in through a closed latch".to_string());
@@ -453,7 +495,7 @@ impl World {
 
     fn step(&mut self, dice: &mut Dice) -> Found {
         self.time += 1;
-        match dice.roll(16) {
+        match dice.roll(17) {
             0 | 1 => self.delete(What::Provider),
             2 => self.delete(What::Namespace),
             3 => self.delete(What::Definition),
@@ -471,7 +513,11 @@ impl World {
             10 => self.housekeeping()?,
             11 | 12 => self.cache = self.live.clone(),
             13 => self.tell(),
-            14 => self.blind = !self.blind,
+            14 => {
+                self.blind = !self.blind;
+                self.blind_to_services = self.time.is_multiple_of(2);
+            }
+            15 => self.ask_for_more(),
             _ => self.make_anew(),
         }
         Ok(())

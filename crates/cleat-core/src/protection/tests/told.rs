@@ -33,6 +33,7 @@ fn whoever_is_refused_understands_who_and_what() {
     let remain = |criterion: Criterion, count: usize| Clause::Remain {
         criterion,
         count,
+        exact: true,
         samples: vec!["a/one".into(), "a/two".into()],
     };
     let any = Criterion::Any { group: String::new(), resource: "pods".into() };
@@ -91,6 +92,7 @@ fn a_denial_reads_well() {
         Clause::Remain {
             criterion: finalizer(),
             count: 3,
+            exact: true,
             samples: vec!["a/one".into(), "a/two".into()],
         },
         Clause::Remains(definition()),
@@ -107,7 +109,7 @@ fn a_denial_reads_well() {
 proptest! {
     #[test]
     fn no_message_is_too_long_or_misunderstood(
-        names in prop::collection::vec("[a-z]{1,60}", 1..20),
+        names in prop::collection::vec("[a-z]{1,253}", 1..20),
         finalizers in prop::collection::vec("[a-z]{1,60}", 1..20),
     ) {
         let holds = names.iter().map(|name| Hold {
@@ -117,6 +119,7 @@ proptest! {
                     group: "g.x".into(), resource: "things".into(), finalizer: finalizer.clone(),
                 },
                 count: 9,
+                exact: finalizer.len() % 2 == 0,
                 samples: finalizers.clone(),
             }).collect(),
         }).collect();
@@ -149,7 +152,7 @@ fn object(status: Option<CriticalServiceStatus>) -> CriticalService {
     object
 }
 
-fn seen(provider: Sight, tally: Tally) -> Seen {
+pub(super) fn seen(provider: Sight, tally: Tally) -> Seen {
     let mut seen = Seen { probe: Probe::Refused, ..Seen::default() };
     seen.known.objects.insert(super::provider(), provider);
     seen.known.tallies.insert(finalizer(), tally);
@@ -157,7 +160,11 @@ fn seen(provider: Sight, tally: Tally) -> Seen {
 }
 
 /// The status after a pass at a second, and that another pass there has nothing to add.
-fn after(status: Option<CriticalServiceStatus>, seen: &Seen, second: i64) -> CriticalServiceStatus {
+pub(super) fn after(
+    status: Option<CriticalServiceStatus>,
+    seen: &Seen,
+    second: i64,
+) -> CriticalServiceStatus {
     let at = Timestamp::from_second(second).unwrap();
     let action = report(&object(status.clone()), seen, at);
     let told = match action {
@@ -173,7 +180,7 @@ fn after(status: Option<CriticalServiceStatus>, seen: &Seen, second: i64) -> Cri
     told
 }
 
-fn condition(status: &CriticalServiceStatus, kind: &str) -> String {
+pub(super) fn condition(status: &CriticalServiceStatus, kind: &str) -> String {
     let found = status.conditions.iter().find(|condition| condition.type_ == kind);
     found.map(|found| format!("{} {}", found.status, found.reason)).unwrap_or_default()
 }
@@ -232,7 +239,7 @@ fn protection_that_does_not_work_is_told() {
 
 #[test]
 fn a_namespace_with_its_own_consumers_and_a_circle_are_told() {
-    let inside = Tally::Some { count: 1, samples: vec!["web/one".into()] };
+    let inside = Tally::Some { count: 1, exact: true, samples: vec!["web/one".into()] };
     let seen = Seen { cycle: vec!["for-server".into()], ..seen(present("u1"), inside) };
     let told = after(None, &seen, 10);
     assert_eq!(condition(&told, "SelfContained"), "True SameNamespace");

@@ -175,6 +175,17 @@ async fn nonsense_is_refused_when_it_is_written() -> Result<()> {
     assert!(message.contains("the plural in lower case"), "{message}");
     let message = tried(|spec| spec["criteria"][0]["type"] = json!("AnyInstance")).await;
     assert!(message.contains("is set for the type"), "{message}");
+    let message = tried(|spec| spec["provider"]["group"] = json!("apps/v1")).await;
+    assert!(message.contains("without a version"), "{message}");
+    let message = tried(|spec| spec["provider"]["name"] = json!("a/b")).await;
+    assert!(message.contains("the name of an object"), "{message}");
+    let message = tried(|spec| spec["provider"]["namespace"] = json!("A")).await;
+    assert!(message.contains("the name of a namespace"), "{message}");
+    let odd = |spec: &mut Value| {
+        spec["criteria"][0]["finalizer"]["finalizerName"] = json!("my group/clean");
+    };
+    let message = tried(odd).await;
+    assert!(message.contains("the name of a finalizer"), "{message}");
     let message = tried(|spec| spec["criteria"] = json!([])).await;
     assert!(message.contains("spec.criteria"), "{message}");
     create(&guarded.services(), service(&guarded.name, &guarded.home())).await?;

@@ -122,8 +122,10 @@ async fn on_record(guarded: &Guarded) -> Result<()> {
         let Some(latch) = latch else { return Ok(None) };
         let named =
             |name: &String| latch.late.iter().any(|late| late.ends_with(&format!("/{name}")));
-        // No more than ten are named.
-        Ok((needy.iter().all(named) || latch.late.len() >= 5).then_some(()))
+        let counted = usize::try_from(latch.late_count).unwrap_or_default() >= needy.len();
+        // No more than five at a time are named.
+        let named = needy.iter().all(named) || latch.late.len() >= 5;
+        Ok((counted && named).then_some(()))
     })
     .await
 }

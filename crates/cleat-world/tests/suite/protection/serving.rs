@@ -39,6 +39,67 @@ async fn two_replicas_decide_alike() -> Result<()> {
     guarded.end().await
 }
 
+/// Whoever ends protection is told to do so before the webhook is stopped.
+#[tokio::test]
+async fn a_running_webhook_put_back_what_uninstalling_took_away() -> Result<()> {
+    let guarded = Guarded::all("ended").await?;
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(guarded.client.clone());
+    uninstall(&guarded.client, &guarded.name).await?;
+    // Something happens that makes the webhook look at its configuration.
+    let mut touched = service(&guarded.name, &guarded.home());
+    touched["metadata"]["name"] = json!(format!("{}-more", guarded.name));
+    let more = create(&guarded.services(), touched).await?;
+    let more = more.metadata.name.unwrap();
+    seen(&guarded.services(), &more, |one: &CriticalService| {
+        one.status.as_ref().is_some_and(|status| !status.criteria.is_empty())
+    })
+    .await?;
+    guarded.services().delete(&more, &DeleteParams::default()).await?;
+    assert!(configurations.get_opt(&guarded.name).await?.is_none());
+    begin_again(&guarded.client, &guarded.name).await?;
+    seen(&configurations, &guarded.name, |_| true).await?;
+    eventually("protection to begin again", || async {
+        let dry = DeleteParams { dry_run: true, ..DeleteParams::default() };
+        Ok(guarded.deployments().delete("server", &dry).await.is_err().then_some(()))
+    })
+    .await?;
+    guarded.end().await
+}
+
+/// One that knows less than another must not take away what the other asked for.
+#[tokio::test]
+async fn replicas_with_their_own_authorities_answer_by_one_configuration() -> Result<()> {
+    let guarded = Guarded::all("authorities").await?;
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(guarded.client.clone());
+    let other = Authority::generate("another-ca", Timestamp::now())?;
+    let before = configurations.get(&guarded.name).await?;
+    let url = before.webhooks.iter().flatten().find_map(|one| one.client_config.url.clone());
+    let served = Served {
+        url: url.context("it has a URL")?.trim_end_matches(cleat_protection::PATH).to_owned(),
+        authority: other.certificate_pem().to_owned(),
+    };
+    let (second, tasks) = start_protection(&guarded.client, &guarded.name, &guarded.name, &served);
+    within("the second authority", second.until_believed(other.certificate_pem())).await?;
+    let after = configurations.get(&guarded.name).await?;
+    let bundles = |one: &ValidatingWebhookConfiguration| -> Vec<String> {
+        let hooks = one.webhooks.iter().flatten();
+        let bundles = hooks.filter_map(|hook| hook.client_config.ca_bundle.clone());
+        bundles.map(|bundle| String::from_utf8(bundle.0).unwrap()).collect()
+    };
+    for (old, new) in bundles(&before).iter().zip(bundles(&after)) {
+        assert!(new.starts_with(old.trim_end()), "{new} lost {old}");
+        assert!(new.contains(other.certificate_pem().trim_end()), "{new}");
+    }
+    // The first has nothing to put right: it goes on to be asked.
+    let dry = DeleteParams { dry_run: true, ..DeleteParams::default() };
+    let status = refusal(guarded.deployments().delete("server", &dry).await);
+    assert!(status.message.contains("ProtectedBy"), "{}", status.message);
+    let still = configurations.get(&guarded.name).await?;
+    assert_eq!(still.metadata.resource_version, after.metadata.resource_version);
+    tasks.shutdown().await;
+    guarded.end().await
+}
+
 #[tokio::test]
 async fn a_webhook_that_is_down_lets_nothing_protected_go_and_uninstalling_frees_it() -> Result<()>
 {
