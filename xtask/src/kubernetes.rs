@@ -109,7 +109,8 @@ fn run_suite(kubeconfig: &Path, args: &[String]) -> Result<()> {
     let at_once = std::env::var("RUST_TEST_THREADS").unwrap_or_else(|_| AT_ONCE.to_owned());
     let status = Command::new(cargo)
         .current_dir(crate::root())
-        .args(["test", "--quiet", "--package", "cleat-world", "--test", "suite", "--"])
+        .args(["test", "--quiet", "--package", "cleat-world", "--test", "suite"])
+        .args(["--package", "cleat", "--test", "automation", "--"])
         .args(args)
         .env("RUST_TEST_THREADS", at_once)
         .env(cleat_world::world::WORLD, kubeconfig)

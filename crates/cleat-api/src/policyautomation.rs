@@ -30,7 +30,8 @@ pub const LAST_RUN: &str = "cleat.dev/last-run";
 pub mod condition {
     /// Whether the jobs that are due can be made.
     pub const JOBS_CREATED: &str = "JobsCreated";
-    /// Whether the job that ended last ended well.
+    /// Whether the job that ended last ended well, and no other one failed for clusters that still
+    /// do not comply.
     pub const JOBS_SUCCEED: &str = "JobsSucceed";
     /// Whether limits of the automation keep events waiting.
     pub const HELD_BACK: &str = "HeldBack";
@@ -166,6 +167,10 @@ pub struct PolicyAutomationStatus {
     /// delayAfterRunSeconds have not passed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub clusters_with_event: BTreeMap<String, ClusterEvent>,
+    /// When each of them had last said anything of the policy when its job was decided on, to the
+    /// nanosecond and by its own clock. What it says later may tell of a recovery that nobody saw.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub said_times: BTreeMap<String, String>,
     /// The clusters whose event waits for a job.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub waiting_clusters: BTreeMap<String, WaitingCluster>,
@@ -173,7 +178,7 @@ pub struct PolicyAutomationStatus {
     /// before they are made, so that whoever goes on after a crash makes these and no others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pending_jobs: Vec<PendingJob>,
-    /// The jobs made last, the newest first.
+    /// The jobs made last, the newest first: those under way, and some of those that ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recent_jobs: Vec<RecentJob>,
     /// How many jobs were ever decided on.
@@ -225,6 +230,12 @@ pub struct PendingJob {
     /// Its targets, and when each became noncompliant.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub clusters: BTreeMap<String, String>,
+    /// When each had last said anything of the policy, as far as that is known.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub said_times: BTreeMap<String, String>,
+    /// The uid of the policy it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_uid: Option<String>,
     /// The failed job whose place it takes, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_of: Option<String>,
@@ -265,6 +276,12 @@ pub struct RecentJob {
     /// The job that took its place after it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retried_as: Option<String>,
+    /// The clusters for which it is to be made again; none are left when it was, or they recovered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_clusters: Option<Vec<String>>,
+    /// The uid of the policy it was for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy_uid: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

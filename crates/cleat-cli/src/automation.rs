@@ -96,9 +96,14 @@ async fn runs(hub_client: &Client, namespace: &str, name: &str) -> Result<Vec<Ru
     let kind = ApiResource::from_gvk_with_plural(&kind, "ansiblejobs");
     let jobs: Api<DynamicObject> = Api::namespaced_with(hub_client.clone(), namespace, &kind);
     let params = ListParams::default().labels(&format!("{AUTOMATION_LABEL}={}", label_value(name)));
-    let jobs = jobs.list(&params).await.context("list the jobs")?;
+    let jobs = match jobs.list(&params).await {
+        Ok(jobs) => jobs.items,
+        // A hub that serves no jobs any more still remembers those it made.
+        Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
+        Err(error) => return Err(error).context("list the jobs"),
+    };
     let recent = found.status.unwrap_or_default().recent_jobs;
-    let jobs = jobs.items.iter().map(|job| (job.name_any(), Job::read(&job.metadata, &job.data)));
+    let jobs = jobs.iter().map(|job| (job.name_any(), Job::read(&job.metadata, &job.data)));
     Ok(join(jobs.collect(), &recent))
 }
 

@@ -11,6 +11,7 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 
 use cleat_api::ansiblejob::AnsibleJob;
+use cleat_api::policyautomation::PolicyAutomation;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -65,8 +66,21 @@ pub enum Ended {
     Error,
 }
 
-/// How long after its time a runner that says nothing counts as gone.
-const GRACE: SignedDuration = SignedDuration::from_secs(120);
+/// How long after it last said that it lives a runner counts as gone.
+const LEASE: SignedDuration = SignedDuration::from_secs(180);
+/// How often a runner says so.
+pub const RENEW: SignedDuration = SignedDuration::from_secs(30);
+/// So long before others take it for gone a runner that cannot say so ends its playbook.
+const MARGIN: SignedDuration = SignedDuration::from_secs(30);
+
+/// The time by which a runner that said then that it lives must have said so again.
+pub fn fence(said: Timestamp) -> Timestamp {
+    said.checked_add(LEASE.saturating_sub(MARGIN)).unwrap_or(said)
+}
+
+fn deadline(now: Timestamp) -> String {
+    now.checked_add(LEASE).unwrap_or(now).to_string()
+}
 
 pub fn next(job: &AnsibleJob, status: &Value, runner: &Runner, now: Timestamp) -> Next {
     if job.metadata.deletion_timestamp.is_some() {
@@ -84,19 +98,35 @@ pub fn next(job: &AnsibleJob, status: &Value, runner: &Runner, now: Timestamp) -
     if result != "running" {
         return expire(job, told("/ansibleJobResult/finished"), now);
     }
-    if name == runner.name {
-        if told("/runner/session") == Some(&runner.session) {
-            return Next::Ours;
-        }
-        return Next::GiveUp(give_up(job, name, now));
+    if told("/runner/session") == Some(&runner.session) {
+        return Next::Ours;
     }
-    let started: Option<Timestamp> =
-        told("/ansibleJobResult/started").and_then(|at| at.parse().ok());
-    let patience = runner.timeout.saturating_add(GRACE);
-    match started.and_then(|started| started.checked_add(patience).ok()) {
+    // Of another runner, of whatever name, only its own word counts.
+    let told = |path| told(path).and_then(|at: &str| at.parse::<Timestamp>().ok());
+    let old = || {
+        let patience = runner.timeout.saturating_add(LEASE);
+        told("/ansibleJobResult/started")?.checked_add(patience).ok()
+    };
+    match told("/runner/deadline").or_else(old) {
         Some(end) if now < end => Next::Wait(end),
         _ => Next::GiveUp(give_up(job, name, now)),
     }
+}
+
+/// The write that says that the runner lives.
+pub fn renew(job: &AnsibleJob, now: Timestamp) -> Action {
+    let metadata = json!({ "uid": job.metadata.uid });
+    let patch = json!({
+        "metadata": metadata, "status": { "runner": { "deadline": deadline(now) } },
+    });
+    Action { side: Side::Hub, target: target(job), write: Write::MergeStatus(patch) }
+}
+
+/// Whether the job, as it is now, is still this runner's.
+pub fn is_ours(status: &Value, runner: &Runner) -> bool {
+    let told = |path: &str| status.pointer(path).and_then(Value::as_str);
+    told("/runner/session") == Some(&runner.session)
+        && told("/ansibleJobResult/status") == Some("running")
 }
 
 /// Whether nobody has said anything of it.
@@ -129,7 +159,9 @@ fn expire(job: &AnsibleJob, finished: Option<&str>, now: Timestamp) -> Next {
 /// Nothing is begun for a job that changed in between.
 fn claim(job: &AnsibleJob, runner: &Runner, now: Timestamp) -> Action {
     let status = json!({
-        "runner": { "name": runner.name, "session": runner.session },
+        "runner": {
+            "name": runner.name, "session": runner.session, "deadline": deadline(now),
+        },
         "ansibleJobResult": { "status": "running", "started": now.to_string() },
     });
     let metadata = json!({
@@ -153,6 +185,29 @@ fn give_up(job: &AnsibleJob, name: &str, now: Timestamp) -> Action {
     // Should it have been told meanwhile how it ended, that is right.
     let precondition = job.metadata.resource_version.clone();
     finish(job, None, &ending, precondition)
+}
+
+/// Whether whoever made a job knows how it ended, so that it may go. Nobody else made one without an
+/// automation as its owner. An automation that has it written down as not made yet would make it
+/// again; one that has not noted how it ended would never know.
+///
+/// `automation`: its owner, if that still exists.
+pub fn is_noted(job: &AnsibleJob, status: &Value, automation: Option<&PolicyAutomation>) -> bool {
+    let Some(automation) = automation else { return true };
+    let name = job.metadata.name.as_deref().unwrap_or_default();
+    let told = automation.status.clone().unwrap_or_default();
+    let result = status.pointer("/ansibleJobResult/status").and_then(Value::as_str);
+    let pending = told.pending_jobs.iter().any(|pending| pending.name == name);
+    // Of those made long ago, some are not remembered; that they were noted is certain.
+    let recent = told.recent_jobs.iter().find(|recent| recent.name == name);
+    !pending && recent.is_none_or(|recent| recent.result.as_deref() == result)
+}
+
+/// The automation that owns it: its name and uid.
+pub fn automation_of(job: &AnsibleJob) -> Option<(&str, &str)> {
+    let owners = job.metadata.owner_references.iter().flatten();
+    let mut owners = owners.filter(|owner| owner.kind == "PolicyAutomation");
+    owners.next().map(|owner| (&*owner.name, &*owner.uid))
 }
 
 /// The write that says how a job ended.
@@ -233,8 +288,9 @@ mod tests {
     }
 
     fn running(name: &str, session: &str) -> Value {
+        let deadline = "2026-01-01T00:03:00Z";
         json!({
-            "runner": { "name": name, "session": session },
+            "runner": { "name": name, "session": session, "deadline": deadline },
             "ansibleJobResult": { "status": "running", "started": "2026-01-01T00:00:00Z" },
         })
     }
@@ -265,7 +321,7 @@ mod tests {
 
     #[test]
     fn what_a_runner_left_behind_is_never_run_again() {
-        let now = at("2026-01-01T00:05:00Z");
+        let now = at("2026-01-01T00:03:00Z");
         assert_eq!(next(&job(None), &running("one", "today"), &runner(), now), Next::Ours);
         let Next::GiveUp(action) = next(&job(None), &running("one", "before"), &runner(), now)
         else {
@@ -274,11 +330,57 @@ mod tests {
         let Write::MergeStatus(patch) = action.write else { panic!("a status") };
         assert_eq!(patch["metadata"]["resourceVersion"], "7");
         assert_eq!(patch["status"]["ansibleJobResult"]["status"], "error");
-        // Another runner has its time, and a little more.
-        let other = running("two", "today");
-        let end = at("2026-01-01T00:12:00Z");
-        assert_eq!(next(&job(None), &other, &runner(), now), Next::Wait(end));
-        assert!(matches!(next(&job(None), &other, &runner(), end), Next::GiveUp(_)));
+    }
+
+    /// Two that were given the same name, or have different patience, do each other no harm.
+    #[test]
+    fn no_runner_gives_up_the_job_of_one_that_lives() {
+        let (early, end) = (at("2026-01-01T00:02:59Z"), at("2026-01-01T00:03:00Z"));
+        let impatient = Runner { timeout: SignedDuration::from_secs(1), ..runner() };
+        for other in [running("one", "other"), running("two", "other")] {
+            assert_eq!(next(&job(None), &other, &impatient, early), Next::Wait(end));
+            assert!(matches!(next(&job(None), &other, &impatient, end), Next::GiveUp(_)));
+        }
+        let Write::MergeStatus(patch) = renew(&job(None), end).write else { panic!("a status") };
+        assert_eq!(patch["status"]["runner"]["deadline"], "2026-01-01T00:06:00Z");
+        assert_eq!(patch["metadata"], json!({ "uid": "u" }));
+        // Who cannot say so in time ends its playbook before anybody gives it up.
+        assert!(fence(end) < at("2026-01-01T00:06:00Z"));
+        assert!(is_ours(&running("one", "today"), &runner()));
+        assert!(!is_ours(&running("one", "other"), &runner()));
+        // One of before says nothing of the kind.
+        let mut old = running("two", "ever");
+        old["runner"].as_object_mut().unwrap().remove("deadline");
+        let end = at("2026-01-01T00:13:00Z");
+        assert_eq!(next(&job(None), &old, &runner(), early), Next::Wait(end));
+    }
+
+    #[test]
+    fn no_job_goes_before_its_automation_has_noted_how_it_ended() {
+        let status = json!({ "ansibleJobResult": { "status": "failed" } });
+        let noted = |told: Value| {
+            let automation = json!({
+                "metadata": { "name": "a" }, "status": told,
+                "spec": {
+                    "mode": "everyEvent", "policyRef": "p",
+                    "automationDef": { "name": "t", "secret": "s" },
+                },
+            });
+            let automation: PolicyAutomation = serde_json::from_value(automation).unwrap();
+            is_noted(&job(None), &status, Some(&automation))
+        };
+        assert!(is_noted(&job(None), &status, None));
+        assert!(!noted(json!({ "pendingJobs": [{ "name": "j", "mode": "once" }] })));
+        let recent = |result: Value| {
+            json!({ "recentJobs": [{
+                "name": "j", "mode": "once", "automationStartTime": "x", "clusterCount": 1,
+                "result": result,
+            }] })
+        };
+        assert!(!noted(recent(Value::Null)) && !noted(recent(json!("running"))));
+        assert!(noted(recent(json!("failed"))));
+        // Those of long ago are not remembered.
+        assert!(noted(json!({})));
     }
 
     #[test]

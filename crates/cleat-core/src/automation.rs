@@ -12,6 +12,7 @@
 //! - `once`: jobs for all that do not comply, then the mode is `disabled`. The annotation `rerun`
 //!   does the same in any mode, also for nobody, and is then removed.
 //! - Limits only delay: what waits is in the status, and runs unless it recovers first.
+//! - A job is made for a cluster only while the cluster is not known to comply.
 //!
 //! Not decided here: what a job does, and what else becomes of it.
 
@@ -22,6 +23,7 @@ mod ledger;
 mod policy;
 mod report;
 mod retry;
+mod told;
 
 use alloc::borrow::ToOwned as _;
 use alloc::collections::BTreeMap;
@@ -39,6 +41,7 @@ use serde_json::{Map, Value, json};
 pub use self::job::{Job, Sighting, label_value, violation};
 pub use self::policy::{Cluster, Compliance, Policy, Sight};
 pub use self::report::{Setback, Verdict, judge, report};
+pub use self::told::Told;
 use crate::id::{Id, Target};
 use crate::write::{Action, Plan, Side, Write};
 
@@ -55,6 +58,8 @@ pub struct Observed {
     /// Clusters that were seen to comply at that version of the policy, whatever they do now. A
     /// queue hands over the last state; between two looks a cluster may have been well again.
     pub glimpses: BTreeMap<String, u64>,
+    /// What clusters themselves say, of those that [`asks`] names and that could be read.
+    pub told: BTreeMap<String, Told>,
     pub context: Context,
     /// What went wrong last.
     pub setback: Option<Setback>,
@@ -111,6 +116,38 @@ pub fn targets(automation: &PolicyAutomation) -> Vec<String> {
     let all: alloc::collections::BTreeSet<_> =
         pending.flat_map(|job| job.clusters.keys()).collect();
     all.into_iter().cloned().collect()
+}
+
+/// Clusters of which must be known what they themselves say. `anew`: nobody has listened so far, so
+/// that recoveries may have gone unheard.
+pub fn asks(seen: &Observed, anew: bool) -> Vec<String> {
+    let Sight::Present(policy) = &seen.policy else { return vec![] };
+    let status = status(&seen.automation);
+    let promised = ledger::promised(&status);
+    let free = status.pending_jobs.is_empty() && !seen.paused();
+    let free = free
+        && guard::slots(&seen.automation.spec, &status.recent_jobs, seen.now)
+            .is_none_or(|slots| slots > 0);
+    let asked = policy.clusters.iter().filter_map(|(name, cluster)| {
+        let entry = status.clusters_with_event.contains_key(name);
+        match cluster.compliance {
+            Compliance::NonCompliant => Some(name),
+            // It may have complied before it became unclear how it stands.
+            Compliance::Unclear if anew && entry => Some(name),
+            Compliance::Unclear | Compliance::Compliant => None,
+        }
+    });
+    let asked = asked.filter(|name| {
+        if promised.contains(*name) {
+            return false;
+        }
+        let listens = anew || seen.glimpses.contains_key(*name) || (free && seen.rerun());
+        match status.clusters_with_event.get(*name) {
+            Some(entry) => listens || entry.since_run.is_some(),
+            None => listens || free || !status.waiting_clusters.contains_key(*name),
+        }
+    });
+    asked.cloned().collect()
 }
 
 pub(crate) fn status(automation: &PolicyAutomation) -> PolicyAutomationStatus {
@@ -183,16 +220,19 @@ fn advance(seen: &Observed, policy: &Policy) -> PolicyAutomationStatus {
     let mut next = status(&seen.automation);
     if next.observed_policy.as_ref().is_some_and(|before| before.uid != policy.uid) {
         next.clusters_with_event.clear();
+        next.said_times.clear();
         next.waiting_clusters.clear();
         next.observed_policy = None;
     }
     ledger::settle(&mut next, seen, policy);
     ledger::follow(&mut next, seen);
-    let due = event::look(&mut next, seen, policy);
+    let mut due = event::look(&mut next, seen, policy);
+    retry::look(&mut next, policy);
     if next.pending_jobs.is_empty() && !seen.paused() {
-        order(&mut next, seen, policy, &due);
+        order(&mut next, seen, policy, &mut due);
     }
     ledger::wait(&mut next, policy, due);
+    ledger::forget(&mut next, seen.now);
     // While a job is written down, what was glimpsed since it was decided still counts.
     let before = seen.automation.status.as_ref();
     if before.is_none_or(|before| before.pending_jobs.is_empty())
@@ -208,7 +248,7 @@ fn order(
     next: &mut PolicyAutomationStatus,
     seen: &Observed,
     policy: &Policy,
-    due: &BTreeMap<String, Timestamp>,
+    due: &mut BTreeMap<String, Timestamp>,
 ) {
     let spec = &seen.automation.spec;
     let slots = guard::slots(spec, &next.recent_jobs, seen.now).unwrap_or(usize::MAX);
@@ -218,16 +258,19 @@ fn order(
         if chunks.is_empty() {
             chunks.push(BTreeMap::new());
         }
-        return ledger::order(next, &seen.automation, MANUAL, chunks);
+        return ledger::order(next, seen, policy, MANUAL, chunks);
     }
     if seen.armed(policy, Mode::Once) {
-        return ledger::order(next, &seen.automation, ONCE, guard::chunks(spec, every()));
+        return ledger::order(next, seen, policy, ONCE, guard::chunks(spec, every()));
     }
     let retried = retry::order(next, seen, policy, slots);
     if seen.armed(policy, Mode::EveryEvent) {
+        // Whoever gets a job in the place of another gets no second one.
+        let promised = ledger::promised(next);
+        due.retain(|name, _| !promised.contains(name));
         let mut chunks = guard::chunks(spec, due.clone());
         chunks.truncate(slots.saturating_sub(retried));
-        ledger::order(next, &seen.automation, EVERY_EVENT, chunks);
+        ledger::order(next, seen, policy, EVERY_EVENT, chunks);
     }
 }
 
@@ -237,9 +280,13 @@ fn creates(seen: &Observed, policy: &Policy, status: &PolicyAutomationStatus) ->
         return vec![];
     }
     let slots = guard::slots(&seen.automation.spec, &status.recent_jobs, seen.now);
-    let absent = status.pending_jobs.iter();
-    let absent = absent.filter(|job| *seen.sighting(&job.name) == Sighting::Absent);
-    let absent = absent.take(slots.unwrap_or(BATCH).min(BATCH));
+    let pending = status.pending_jobs.iter();
+    // What may exist counts as if it did.
+    let unknown = pending.clone().filter(|job| *seen.sighting(&job.name) == Sighting::Unknown);
+    let slots = slots.map_or(BATCH, |slots| slots.saturating_sub(unknown.count())).min(BATCH);
+    let absent = pending
+        .filter(|job| matches!(seen.sighting(&job.name), Sighting::Absent | Sighting::NotServed));
+    let absent = absent.take(slots);
     absent.filter_map(|pending| job::create(seen, policy, pending)).collect()
 }
 

@@ -14,6 +14,7 @@ mod removal;
 mod report;
 mod template;
 
+pub(crate) use history::moment;
 pub use history::{Told, told};
 pub use observed::Observed;
 pub use plan::{Depends, dependencies, plan, template_ids};

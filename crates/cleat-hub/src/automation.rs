@@ -10,16 +10,18 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cleat_api::policyautomation::PolicyAutomation;
-use cleat_core::automation::{self as core, Context, Job, Observed, Setback, Sight, Sighting};
+use cleat_api::policyautomation::{AUTOMATION_LABEL, PolicyAutomation};
+use cleat_core::automation::{
+    self as core, Context, Job, Observed, Setback, Sight, Sighting, Told,
+};
 use cleat_core::id::{Id, Target};
 use cleat_core::write::{Action, Outcome, Side, Write};
 use cleat_runtime::clock::Clock;
 use cleat_runtime::execute::{self, Executor, Read};
 use cleat_runtime::queue::{self, Queue, Wake};
 use cleat_runtime::tasks::Tasks;
-use kube::Client;
-use kube::api::Api;
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::{Client, ResourceExt as _};
 
 use self::view::{Automation, AutomationJob, Root, key_of};
 use crate::followed::{Followed, Key};
@@ -40,6 +42,9 @@ const AT_ONCE: usize = 8;
 
 /// How many steps one pass takes at most; a story that goes on is taken up again soon.
 const ROUNDS: usize = 24;
+/// So many jobs are asked for by name; if more are written down, they are listed.
+const FEW: usize = 32;
+const PAGE: u32 = 500;
 const SOON: Duration = Duration::from_secs(1);
 
 /// What passes share.
@@ -59,6 +64,10 @@ struct Memory {
     setback: Option<Setback>,
     /// Clusters that complied at that version of the policy.
     glimpses: BTreeMap<String, u64>,
+    /// Whether clusters were asked what went unheard before this process was there.
+    listens: bool,
+    /// Something of that could not be read.
+    deaf: bool,
 }
 
 /// Starts looking after automations, until `tasks` end.
@@ -215,7 +224,8 @@ impl Automations {
     }
 
     async fn observe(&self, key: &Key, automation: PolicyAutomation) -> Observed {
-        let Memory { setback, glimpses } = self.memory().get(key).cloned().unwrap_or_default();
+        let memory = self.memory().get(key).cloned().unwrap_or_default();
+        let Memory { setback, glimpses, listens, deaf: _ } = memory;
         let policy = self.policy(&automation).await;
         let jobs = self.jobs(key, &automation).await;
         let missing = core::unsettled(&automation);
@@ -227,8 +237,20 @@ impl Automations {
             }
             _ => Context::NotAsked,
         };
-        let now = self.clock.now();
-        Observed { now, automation, policy, jobs, glimpses, context, setback }
+        let (now, told) = (self.clock.now(), BTreeMap::new());
+        let seen = Observed { now, automation, policy, jobs, glimpses, told, context, setback };
+        let asks = core::asks(&seen, !listens);
+        let Sight::Present(policy) = &seen.policy else { return seen };
+        let told = match context::replicas(&self.hub_client, policy, &asks).await {
+            Ok(replicas) => replicas,
+            Err(error) => {
+                tracing::warn!(%error, "what clusters say of a policy could not be read");
+                self.memory().entry(key.clone()).or_default().deaf = true;
+                return seen;
+            }
+        };
+        let told = told.into_iter().filter_map(|(name, one)| Some((name, Told::read(&one)?)));
+        Observed { told: told.collect(), ..seen }
     }
 
     /// The policy as a watch told it, or, where somebody else has seen a later state of it, as the
@@ -265,18 +287,63 @@ impl Automations {
         for job in self.jobs.group(&key_of(&key.0, &core::label_value(&key.1))) {
             jobs.insert(job.job.name.clone(), Sighting::Present(job.job.clone()));
         }
-        for name in core::unsettled(automation) {
-            let sighting = match self.executor.read(Side::Hub, &job_target(&key.0, &name)).await {
-                Read::Present(object) => present(object, automation),
-                Read::Absent | Read::NoSuchKind => Sighting::Absent,
-                Read::Unknown { message } => {
-                    tracing::warn!(name, message, "a job could not be read");
-                    Sighting::Unknown
+        let unsettled = core::unsettled(automation);
+        let mut listed = BTreeMap::new();
+        if unsettled.len() > FEW {
+            match self.list_jobs(key).await {
+                Ok(found) => listed = found,
+                Err(error) => {
+                    tracing::warn!(%error, "jobs could not be listed");
+                    jobs.extend(unsettled.into_iter().map(|name| (name, Sighting::Unknown)));
+                    return jobs;
                 }
+            }
+        }
+        let mut asked = 0;
+        for name in unsettled {
+            let sighting = match listed.remove(&name) {
+                Some(object) => present(object, automation),
+                // Those that are made next are asked for by name: what is not labelled is not listed.
+                None if asked < FEW => {
+                    asked += 1;
+                    self.job(key, &name, automation).await
+                }
+                None => Sighting::Absent,
             };
             jobs.insert(name, sighting);
         }
         jobs
+    }
+
+    async fn job(&self, key: &Key, name: &str, automation: &PolicyAutomation) -> Sighting {
+        match self.executor.read(Side::Hub, &job_target(&key.0, name)).await {
+            Read::Present(object) => match serde_json::from_value(object) {
+                Ok(object) => present(object, automation),
+                Err(_) => Sighting::Unknown,
+            },
+            Read::Absent => Sighting::Absent,
+            Read::NoSuchKind => Sighting::NotServed,
+            Read::Unknown { message } => {
+                tracing::warn!(name, message, "a job could not be read");
+                Sighting::Unknown
+            }
+        }
+    }
+
+    /// The automation's jobs as the server says.
+    async fn list_jobs(&self, key: &Key) -> Result<BTreeMap<String, DynamicObject>, kube::Error> {
+        let api = every(&self.hub_client, &Some(key.0.clone()), JOB);
+        let label = format!("{AUTOMATION_LABEL}={}", core::label_value(&key.1));
+        let mut params = ListParams::default().labels(&label).limit(PAGE);
+        let mut found = BTreeMap::new();
+        loop {
+            let page = api.list(&params).await?;
+            found.extend(page.items.into_iter().map(|job| (job.name_any(), job)));
+            match page.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(&token),
+                None => return Ok(found),
+            }
+        }
     }
 
     /// The automation as the server says; nothing if it does not, or there is none.
@@ -302,6 +369,12 @@ impl Automations {
         }
         let verdict = core::report(&seen);
         let mut wake = verdict.wake.and_then(|after| Duration::try_from(after).ok());
+        if let Some(memory) = self.memory().get_mut(key) {
+            match std::mem::take(&mut memory.deaf) {
+                true => wake = Some(wake.unwrap_or(10 * SOON).min(10 * SOON)),
+                false => memory.listens |= matches!(seen.policy, Sight::Present(_)),
+            }
+        }
         if let Some(status) = verdict.status {
             match self.executor.execute([vec![status]]).await.into_iter().flatten().next() {
                 // After a conflict the newer state is on its way to us.
@@ -328,15 +401,10 @@ fn job_target(namespace: &str, name: &str) -> Target {
 }
 
 /// A job of that name that is somebody else's is not ours to count, and not ours to replace.
-fn present(object: serde_json::Value, automation: &PolicyAutomation) -> Sighting {
-    let Ok(object) = serde_json::from_value::<kube::api::DynamicObject>(object) else {
-        return Sighting::Unknown;
-    };
+fn present(object: DynamicObject, automation: &PolicyAutomation) -> Sighting {
     let owners = object.metadata.owner_references.iter().flatten();
     if !owners.into_iter().any(|owner| Some(&owner.uid) == automation.metadata.uid.as_ref()) {
-        let name = object.metadata.name.as_deref().unwrap_or_default();
-        tracing::warn!(name, "an AnsibleJob that is not ours is in the way; delete it");
-        return Sighting::Unknown;
+        return Sighting::Foreign;
     }
     Sighting::Present(Job::read(&object.metadata, &object.data))
 }

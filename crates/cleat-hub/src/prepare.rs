@@ -136,10 +136,7 @@ fn is_current(found: &CustomResourceDefinition, wanted: &CustomResourceDefinitio
 
 /// An automation platform brings its own definition of jobs, which is not ours to replace.
 fn is_anothers(found: &CustomResourceDefinition) -> bool {
-    let (key, value) = cleat_api::ansiblejob::OURS;
-    let labels = found.metadata.labels.as_ref();
-    found.spec.group == "tower.ansible.com"
-        && labels.and_then(|labels| labels.get(key)).is_none_or(|found| found != value)
+    found.spec.group == "tower.ansible.com" && cleat_api::ansiblejob::is_anothers(found).is_some()
 }
 
 /// A kube-apiserver says that a definition is established a moment before it answers for it.

@@ -1,8 +1,8 @@
 //! Who serves AnsibleJobs on a hub: only where it is Cleat does a runner touch any.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
 use kube::api::Api;
-use kube::{Client, ResourceExt as _};
 
 const DEFINITION: &str = "ansiblejobs.tower.ansible.com";
 
@@ -23,37 +23,5 @@ pub async fn served_by(hub_client: &Client) -> Result<Served, kube::Error> {
 }
 
 fn judge(definition: &CustomResourceDefinition) -> Served {
-    let labels = definition.labels();
-    // Operators that the lifecycle manager installs are marked so, also on a definition that was
-    // ours before.
-    let operator =
-        labels.keys().find(|key| *key == "olm.managed" || key.starts_with("operators.coreos.com/"));
-    if let Some(key) = operator {
-        return Served::ByPlatform(format!("its definition has the label {key}"));
-    }
-    let (key, value) = cleat_api::ansiblejob::OURS;
-    if labels.get(key).is_some_and(|found| found == value) {
-        Served::ByCleat
-    } else {
-        Served::ByPlatform(format!("its definition lacks the label {key}={value}"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_platforms_definition_is_told_from_ours() {
-        let ours = cleat_api::hub_definitions();
-        let ours = ours.into_iter().find(|one| one.name_any() == DEFINITION).unwrap();
-        assert_eq!(judge(&ours), Served::ByCleat);
-        let mut taken = ours.clone();
-        let key = "operators.coreos.com/ansible-automation-platform-operator.aap";
-        taken.labels_mut().insert(key.to_owned(), String::new());
-        assert!(matches!(judge(&taken), Served::ByPlatform(_)));
-        let mut theirs = ours;
-        theirs.labels_mut().clear();
-        assert!(matches!(judge(&theirs), Served::ByPlatform(_)));
-    }
+    cleat_api::ansiblejob::is_anothers(definition).map_or(Served::ByCleat, Served::ByPlatform)
 }

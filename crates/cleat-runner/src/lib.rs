@@ -6,6 +6,8 @@
 
 mod claim;
 mod credentials;
+mod family;
+mod guard;
 mod log;
 mod playbook;
 mod process;
@@ -13,5 +15,6 @@ mod runner;
 mod variables;
 
 pub use self::claim::{Served, served_by};
+pub use self::guard::stand_guard;
 pub use self::playbook::Playbooks;
 pub use self::runner::{Config, Error, start};

@@ -16,20 +16,25 @@ pub(crate) struct Mask {
 }
 
 impl Mask {
-    /// Each value as it is, line by line, as JSON writes it, and in base64.
+    /// Each value as it is and as it is shown, line by line, as JSON writes it, and in base64 with and
+    /// without the spaces around it.
     pub(crate) fn new<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Self {
         let mut secrets: Vec<Vec<u8>> = Vec::new();
         for value in values {
-            secrets.push(value.to_vec());
-            secrets.push(BASE64.encode(value).into_bytes());
-            secrets.extend(value.split(|byte| *byte == b'\n').map(<[u8]>::to_vec));
             let trimmed = value.trim_ascii();
-            secrets.push(trimmed.to_vec());
+            let lines = value.split(|byte| *byte == b'\n');
+            for form in lines.chain([value, trimmed]) {
+                secrets.push(form.to_vec());
+                secrets.push(BASE64.encode(form).into_bytes());
+            }
             if let Ok(text) = std::str::from_utf8(trimmed) {
                 let json = serde_json::Value::from(text).to_string();
                 secrets.push(json.trim_matches('"').as_bytes().to_vec());
             }
         }
+        let shown: Vec<Vec<u8>> = secrets.iter().map(|secret| visible(secret)).collect();
+        secrets.extend(shown);
+        // Base64 of what is too short to be masked is too.
         secrets.retain(|secret| secret.len() >= SHORTEST);
         secrets.sort_by(|one, other| (other.len(), one).cmp(&(one.len(), other)));
         secrets.dedup();
@@ -56,6 +61,37 @@ impl Mask {
             }
         }
         shown
+    }
+}
+
+/// Without what is not shown.
+fn visible(text: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(text);
+    let shown = text.chars().filter(|char| !char.is_control() || *char == '\n');
+    shown.collect::<String>().into_bytes()
+}
+
+/// What one stream prints, line by line.
+#[derive(Default)]
+pub(crate) struct Lines {
+    begun: Vec<u8>,
+}
+
+impl Lines {
+    /// A line that does not end is passed on some time.
+    const LONGEST: usize = 4 * KEPT;
+
+    /// The lines that end with this piece.
+    pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<u8> {
+        self.begun.extend_from_slice(piece);
+        let end = self.begun.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let end = if end == 0 && self.begun.len() > Self::LONGEST { self.begun.len() } else { end };
+        let rest = self.begun.split_off(end);
+        std::mem::replace(&mut self.begun, rest)
+    }
+
+    pub(crate) fn rest(self) -> Vec<u8> {
+        self.begun
     }
 }
 
@@ -87,11 +123,9 @@ impl Tail {
     }
 
     pub(crate) fn show(&self) -> String {
-        let shown = self.mask.apply(&self.kept);
-        let text = String::from_utf8_lossy(&shown);
-        // Nothing in it may be mistaken for a command to a terminal.
-        let text: String =
-            text.chars().filter(|char| !char.is_control() || *char == '\n').collect();
+        // Nothing in it may be mistaken for a command to a terminal, nor hide a secret by one.
+        let shown = self.mask.apply(&visible(&self.kept));
+        let text = String::from_utf8_lossy(&shown).into_owned();
         let over = text.len().saturating_sub(KEPT);
         let over = if self.cut { over.max(self.mask.longest().min(text.len())) } else { over };
         if over == 0 {
@@ -131,6 +165,28 @@ mod tests {
             ],
         );
         assert_eq!(shown, "as is: ***\none: ***\n***\njson: ***\nabc[31m\n");
+    }
+
+    #[test]
+    fn a_secret_is_masked_though_two_streams_print_at_the_same_time() {
+        let mut tail = Tail::new(Mask::new(["the-secret-value".as_bytes()]));
+        let (mut out, mut err) = (Lines::default(), Lines::default());
+        for (stream, piece) in
+            [(0, "it is the-sec"), (1, "warning"), (0, "ret-value\n"), (1, "!\n")]
+        {
+            let whole =
+                if stream == 0 { out.push(piece.as_bytes()) } else { err.push(piece.as_bytes()) };
+            tail.push(&whole);
+        }
+        tail.push(&out.rest());
+        tail.push(&err.rest());
+        assert_eq!(tail.show(), "it is ***\nwarning!\n");
+    }
+
+    #[test]
+    fn a_secret_is_masked_though_it_came_from_a_file_or_is_shown_in_colours() {
+        let shown = tail(&["hunter2\n"], &[&BASE64.encode("hunter2"), "\nhun\u{7}ter2\n"]);
+        assert_eq!(shown, "***\n***\n");
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! Watches AnsibleJobs and runs those that nobody else does.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cleat_api::ansiblejob::AnsibleJob;
+use cleat_api::policyautomation::PolicyAutomation;
 use cleat_core::ansiblejob::{self as core, Ending, Next, Runner};
 use cleat_core::write::{Action, Outcome};
 use cleat_runtime::clock::Clock;
@@ -25,9 +27,9 @@ use serde_json::Value;
 
 use crate::claim::{Served, served_by};
 use crate::credentials::Credentials;
-use crate::playbook::Playbooks;
+use crate::playbook::{Playbook, Playbooks};
 use crate::process::{self, Order};
-use crate::variables;
+use crate::{family, variables};
 
 /// What a runner is told.
 #[derive(Clone)]
@@ -38,9 +40,12 @@ pub struct Config {
     pub playbooks: Playbooks,
     /// The program, `ansible-playbook` by any path.
     pub program: PathBuf,
+    /// The program that stands guard over playbooks, and its arguments: one that calls
+    /// [`stand_guard`](crate::stand_guard) and ends with its code.
+    pub guard: Vec<OsString>,
     /// The hosts of playbooks; without it there is this one.
     pub inventory: Option<PathBuf>,
-    /// Who this runner is; the same after a restart, and different from other runners.
+    /// Who this runner is, to those who ask what became of a job.
     pub name: String,
     pub timeout: Duration,
     pub at_once: usize,
@@ -58,6 +63,7 @@ impl Config {
             namespace: None,
             playbooks,
             program: PathBuf::from("ansible-playbook"),
+            guard: Vec::new(),
             inventory: None,
             name: "cleat".to_owned(),
             timeout: Duration::from_secs(60 * 60),
@@ -87,6 +93,17 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    #[error("there is no inventory {path}")]
+    Inventory {
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error(
+        "this Ansible evaluates templates in variables that are marked as unsafe, so what clusters say \
+         could run commands here; use ansible-core 2.19 or later: {message}"
+    )]
+    Unsafe { message: String },
     #[error("who serves AnsibleJobs cannot be found out")]
     Definition(#[source] Box<kube::Error>),
     #[error("the hub does not serve AnsibleJobs; `cleat init` gives it the definition")]
@@ -109,16 +126,41 @@ struct Context {
     /// The jobs that were begun here, by their uids. Whatever else happens, none of them is begun
     /// again.
     begun: Mutex<BTreeMap<Key, String>>,
+    /// Where playbooks are begun, and no others than so many at once.
+    runs: Queue<Key>,
+}
+
+/// Playbooks take their time, so what may be run and what has been run are looked at apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Desk {
+    Runs,
+    Chores,
 }
 
 /// As whom runners write.
 const MANAGER: &str = "cleat-ansible-runner";
+
+/// How long the first playbook may take, which does nothing.
+const PROBE_PATIENCE: Duration = Duration::from_secs(120);
 
 /// When to look again at what could not be read or written.
 const RETRY: Duration = Duration::from_secs(5);
 
 /// Checks that jobs can be run here, and begins to.
 pub async fn start(mut config: Config, tasks: &Tasks) -> Result<(), Error> {
+    // A path is of where the runner was started; playbooks run elsewhere.
+    if config.program.components().count() > 1
+        && let Ok(full) = std::path::absolute(&config.program)
+    {
+        config.program = full;
+    }
+    if let Some(path) = &mut config.inventory
+        && !path.to_string_lossy().contains(',')
+    {
+        let shown = path.display().to_string();
+        let full = path.canonicalize();
+        *path = full.map_err(|source| Error::Inventory { path: shown, source })?;
+    }
     check(&config.program).await?;
     if let Playbooks::Directory(path) = &mut config.playbooks {
         let shown = path.display().to_string();
@@ -132,6 +174,14 @@ pub async fn start(mut config: Config, tasks: &Tasks) -> Result<(), Error> {
         Ok(Served::ByPlatform(why)) => return Err(Error::Platform { why }),
         Err(source) => return Err(Error::Definition(Box::new(source))),
     }
+    tokio::task::spawn_blocking(|| match family::tidy(&std::env::temp_dir()) {
+        Ok(0) => {}
+        Ok(found) => tracing::warn!(found, "what dead runners had left was ended and removed"),
+        Err(error) => tracing::warn!(%error, "what dead runners left cannot be found out"),
+    })
+    .await
+    .unwrap_or_default();
+    probe(&config, &tasks.stop()).await?;
     let runner = Runner {
         name: config.name.clone(),
         session: uuid::Uuid::new_v4().to_string(),
@@ -144,7 +194,6 @@ pub async fn start(mut config: Config, tasks: &Tasks) -> Result<(), Error> {
     });
     let (runs, chores): (Queue<Key>, Queue<Key>) = (Queue::new(), Queue::new());
     let events = jobs(&config.hub_client, config.namespace.as_deref());
-    tasks.spawn("follow jobs", follow(events, runs.clone(), chores.clone(), tasks.stop()));
     let (closing, mut stop) = ([runs.clone(), chores.clone()], tasks.stop());
     tasks.spawn("jobs: end", async move {
         stop.stopped().await;
@@ -152,11 +201,46 @@ pub async fn start(mut config: Config, tasks: &Tasks) -> Result<(), Error> {
     });
     let at_once = config.at_once;
     let begun = Mutex::default();
-    let cx = Arc::new(Context { config, runner, executor, stop: tasks.stop(), begun });
+    let stop = tasks.stop();
+    let cx = Arc::new(Context { config, runner, executor, stop, begun, runs: runs.clone() });
+    tasks.spawn("follow jobs", follow(Arc::clone(&cx), events, chores.clone(), tasks.stop()));
     let also = Arc::clone(&cx);
-    tasks.spawn("jobs", queue::run(runs, at_once, move |key| pass(Arc::clone(&cx), key)));
-    tasks.spawn("job chores", queue::run(chores, 2, move |key| pass(Arc::clone(&also), key)));
+    let run = move |key| pass(Arc::clone(&cx), key, Desk::Runs);
+    tasks.spawn("jobs", queue::run(runs, at_once, run));
+    let look = move |key| pass(Arc::clone(&also), key, Desk::Chores);
+    tasks.spawn("job chores", queue::run(chores, 2, look));
     Ok(())
+}
+
+/// What no Ansible may do with a variable that is marked as unsafe.
+const PROBE: &str = "- hosts: localhost
+  gather_facts: false
+  tasks:
+    - ansible.builtin.assert:
+        that: probe | length == 11
+";
+
+/// Tries with something harmless whether this Ansible leaves alone what is marked as unsafe.
+async fn probe(config: &Config, stop: &Stop) -> Result<(), Error> {
+    let broken = |message: String| Error::Unsafe { message };
+    let vars = [("probe".to_owned(), Value::from("{{ 40+2 }}x"))].into_iter().collect();
+    let variables = variables::file(&vars, false).map_err(|error| broken(error.to_string()))?;
+    let order = Order {
+        guard: config.guard.clone(),
+        program: config.program.clone(),
+        playbook: Playbook::Text(PROBE.to_owned()),
+        directory: None,
+        inventory: None,
+        variables,
+        credentials: Credentials::default(),
+        timeout: PROBE_PATIENCE,
+    };
+    let outcome = process::run(order, &mut stop.clone(), std::future::pending()).await;
+    if outcome.exit_code == Some(0) {
+        return Ok(());
+    }
+    let said: String = outcome.log.lines().rev().take(6).collect::<Vec<_>>().join(" | ");
+    Err(broken(format!("{} {said}", outcome.message)))
 }
 
 async fn check(program: &PathBuf) -> Result<(), Error> {
@@ -179,8 +263,7 @@ fn jobs(hub_client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
     }
 }
 
-/// What may be run and what has been run are looked at apart: playbooks take their time.
-async fn follow(api: Api<DynamicObject>, runs: Queue<Key>, chores: Queue<Key>, mut stop: Stop) {
+async fn follow(cx: Arc<Context>, api: Api<DynamicObject>, chores: Queue<Key>, mut stop: Stop) {
     let mut events = pin!(watcher(api, watcher::Config::default()).default_backoff());
     while let Some(Some(event)) = stop.or(events.next()).await {
         match event {
@@ -188,19 +271,22 @@ async fn follow(api: Api<DynamicObject>, runs: Queue<Key>, chores: Queue<Key>, m
                 let key = (job.namespace().unwrap_or_default(), job.name_any());
                 let told = job.data.get("status").and_then(Value::as_object);
                 if told.is_none_or(|told| told.is_empty()) {
-                    runs.add(key)
+                    cx.runs.add(key)
                 } else {
                     chores.add(key)
                 }
             }
-            Ok(Event::Delete(_) | Event::Init | Event::InitDone) => {}
+            Ok(Event::Delete(job)) => {
+                cx.begun().remove(&(job.namespace().unwrap_or_default(), job.name_any()));
+            }
+            Ok(Event::Init | Event::InitDone) => {}
             Err(error) => tracing::warn!(%error, "a watch failed and is begun again"),
         }
     }
 }
 
 #[tracing::instrument(skip_all, fields(job = %format!("{}/{}", key.0, key.1)))]
-async fn pass(cx: Arc<Context>, key: Key) -> Wake {
+async fn pass(cx: Arc<Context>, key: Key, desk: Desk) -> Wake {
     let found = match jobs(&cx.config.hub_client, Some(&key.0)).get_opt(&key.1).await {
         Ok(Some(found)) => found,
         Ok(None) => {
@@ -223,26 +309,87 @@ async fn pass(cx: Arc<Context>, key: Key) -> Wake {
     let now = cx.config.clock.now();
     match core::next(&job, &status, &cx.runner, now) {
         Next::Leave => Wake::OnChange,
-        // The answer to our claim was lost.
-        Next::Ours => cx.begin(&job, None, now).await,
+        // It is under way, or the answer to our claim was lost.
+        Next::Ours if desk == Desk::Runs => cx.begin(&job, None, now).await,
+        Next::Ours => {
+            if !cx.is_begun(&job) {
+                cx.runs.add(key);
+            }
+            Wake::OnChange
+        }
         Next::Wait(until) => {
             Wake::After(Duration::try_from(until.duration_since(now)).unwrap_or_default())
         }
-        Next::Claim(claim) => cx.begin(&job, Some(&claim), now).await,
+        Next::Claim(claim) if desk == Desk::Runs => cx.begin(&job, Some(&claim), now).await,
+        Next::Claim(_) => {
+            cx.runs.add(key);
+            Wake::OnChange
+        }
         Next::GiveUp(action) => {
             tracing::warn!("the runner of a job is gone; it is not run again");
             cx.write(&action).await
         }
-        Next::Delete(action) => {
-            tracing::info!("a job that ended is deleted");
-            cx.write(&action).await
-        }
+        Next::Delete(action) => match cx.is_noted(&job, &status).await {
+            true => {
+                tracing::info!("a job that ended is deleted");
+                cx.write(&action).await
+            }
+            false => Wake::After(RETRY),
+        },
     }
 }
 
 impl Context {
     fn begun(&self) -> MutexGuard<'_, BTreeMap<Key, String>> {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_begun(&self, job: &AnsibleJob) -> bool {
+        let key = (job.namespace().unwrap_or_default(), job.name_any());
+        self.begun().get(&key) == job.uid().as_ref()
+    }
+
+    /// Whether its automation knows how it ended. That nobody can be asked says nothing.
+    async fn is_noted(&self, job: &AnsibleJob, status: &Value) -> bool {
+        let Some((name, uid)) = core::automation_of(job) else { return true };
+        let namespace = job.namespace().unwrap_or_default();
+        let automations: Api<PolicyAutomation> =
+            Api::namespaced(self.config.hub_client.clone(), &namespace);
+        match automations.get_opt(name).await {
+            Ok(found) => {
+                let found = found.filter(|found| found.uid().as_deref() == Some(uid));
+                core::is_noted(job, status, found.as_ref())
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a job stays: its automation cannot be read");
+                false
+            }
+        }
+    }
+
+    /// Says again and again that the job is under way. Returns when that cannot be said in time, or
+    /// when somebody else has taken it for lost.
+    async fn renew(&self, job: &AnsibleJob, mut said: Timestamp) {
+        let pause = Duration::try_from(core::RENEW).unwrap_or(RETRY);
+        let mut wait = pause;
+        loop {
+            tokio::time::sleep(wait).await;
+            let now = self.config.clock.now();
+            let done = self.executor.execute([vec![core::renew(job, now)]]).await;
+            match done.into_iter().flatten().next() {
+                Some(Outcome::Done(after)) => {
+                    let status = after.get("status").cloned().unwrap_or_default();
+                    if !core::is_ours(&status, &self.runner) {
+                        return;
+                    }
+                    (said, wait) = (now, pause);
+                }
+                // Deleted while it runs: it is run to its end, and nobody asks how that was.
+                Some(Outcome::NotFound) => return std::future::pending().await,
+                _ if self.config.clock.now() >= core::fence(said) => return,
+                _ => wait = RETRY,
+            }
+        }
     }
 
     async fn write(&self, action: &Action) -> Wake {
@@ -289,17 +436,35 @@ impl Context {
             }
         }
         tracing::info!(template = job.spec.job_template_name, "a job begins");
-        let mut stop = self.stop.clone();
-        let outcome = match self.order(job).await {
-            Ok(order) => process::run(order, &mut stop).await,
-            Err(message) => process::broken(message),
-        };
+        let outcome = self.run(job, started).await;
         let process::Outcome { result, exit_code, message, log } = outcome;
         let finished = self.config.clock.now();
         tracing::info!(?result, exit_code, message, "a job ended");
         let ending = Ending { result, exit_code, message, log, finished };
         self.tell(&core::ended(job, started, &ending)).await;
         Wake::OnChange
+    }
+
+    /// In a task of its own: whatever goes wrong in here, the job says that it has ended.
+    async fn run(&self, job: &AnsibleJob, started: Timestamp) -> process::Outcome {
+        let order = match self.order(job).await {
+            Ok(order) => order,
+            Err(message) => return process::broken(message),
+        };
+        let (mut stop, (gone, heard)) = (self.stop.clone(), tokio::sync::oneshot::channel::<()>());
+        let lost = async move {
+            let _ = heard.await;
+        };
+        let running = tokio::spawn(async move { process::run(order, &mut stop, lost).await });
+        let mut running = std::pin::pin!(running);
+        let ended = tokio::select! {
+            ended = &mut running => ended,
+            () = self.renew(job, started) => {
+                drop(gone);
+                running.await
+            }
+        };
+        ended.unwrap_or_else(|_| process::broken("the runner failed while it ran".to_owned()))
     }
 
     /// Until it is told, or the job is gone. One that is stopped before says so in its next life.
@@ -313,7 +478,7 @@ impl Context {
     }
 
     async fn order(&self, job: &AnsibleJob) -> Result<Order, String> {
-        let Config { hub_client, playbooks, program, inventory, timeout, .. } = &self.config;
+        let Config { hub_client, playbooks, program, guard, inventory, timeout, .. } = &self.config;
         let Some(template) = &job.spec.job_template_name else {
             return Err("the job names no job_template_name".to_owned());
         };
@@ -321,6 +486,7 @@ impl Context {
         let vars = job.spec.extra_vars.clone().unwrap_or_default();
         let variables = variables::file(&vars, self.config.trust_variables);
         Ok(Order {
+            guard: guard.clone(),
             program: program.clone(),
             playbook,
             directory: playbooks.directory().map(ToOwned::to_owned),

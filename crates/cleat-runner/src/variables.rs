@@ -23,7 +23,7 @@ pub(crate) fn file(vars: &Map<String, Value>, trusted: bool) -> Result<String, U
     let mut all = Map::new();
     for (key, value) in vars {
         // They choose interpreters and programs.
-        if key.starts_with("ansible_") {
+        if key.starts_with("ansible_") || key.starts_with("__ansible_") {
             return Err(Unfit::Reserved(key.clone()));
         }
         let safe = trusted && !OF_THE_HUB.contains(&&**key);

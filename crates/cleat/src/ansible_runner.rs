@@ -30,9 +30,9 @@ pub(crate) struct Args {
     /// The program
     #[arg(long, default_value = "ansible-playbook")]
     ansible_playbook: PathBuf,
-    /// The name of this runner, its own and the same after a restart [default: the host's]
-    #[arg(long, env = "HOSTNAME", default_value = "cleat")]
-    name: String,
+    /// The name of this runner, which the jobs that it runs bear [default: the host's]
+    #[arg(long)]
+    name: Option<String>,
     /// Seconds after which a playbook is ended
     #[arg(long, default_value_t = 3600)]
     timeout: u64,
@@ -45,6 +45,22 @@ pub(crate) struct Args {
     /// Run jobs also where an automation platform serves them
     #[arg(long)]
     anyway: bool,
+}
+
+/// The verb that stands guard over a playbook.
+const GUARD: &str = "ansible-guard";
+
+/// Not for people: the runner starts it, and tells it what to do.
+pub(crate) fn guard() -> Result<()> {
+    let code = cleat_runner::stand_guard().context("only the runner starts this")?;
+    std::process::exit(code)
+}
+
+/// What this machine is called.
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "cleat".to_owned() } else { name.to_owned() }
 }
 
 fn config_map(text: &str) -> Result<(String, String), String> {
@@ -64,11 +80,13 @@ async fn serve(args: Args) -> Result<()> {
         (_, Some((namespace, name))) => Playbooks::ConfigMap { namespace, name },
         (directory, None) => Playbooks::Directory(directory.unwrap_or_default()),
     };
+    let program = std::env::current_exe().context("find this program")?;
     let config = Config {
         namespace: args.namespace,
         program: args.ansible_playbook,
         inventory: args.inventory,
-        name: args.name,
+        guard: vec![program.into(), GUARD.into()],
+        name: args.name.unwrap_or_else(host),
         timeout: Duration::from_secs(args.timeout),
         at_once: usize::from(args.at_once),
         trust_variables: args.trust_variables,

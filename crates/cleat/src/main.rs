@@ -59,6 +59,8 @@ enum Verb {
     Automation(cleat_cli::automation::Args),
     /// Run AnsibleJobs with ansible-playbook, where no automation platform does.
     AnsibleRunner(ansible_runner::Args),
+    #[command(hide = true)]
+    AnsibleGuard,
     /// Judge works for a hub: what it must not take is refused before it is stored.
     Webhook(webhook::Args),
     /// Print what makes a shell complete this command.
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         Verb::Policy(args) => return ended(policy::run(args)),
         Verb::Automation(args) => cleat_cli::automation::run(&args),
         Verb::AnsibleRunner(args) => ansible_runner::run(args),
+        Verb::AnsibleGuard => ansible_runner::guard(),
         Verb::Webhook(args) => webhook::run(args),
         Verb::Completions(args) => cleat_cli::completions::run(&args, &mut command),
     };

@@ -26,6 +26,25 @@ pub(super) fn look(
         let at = seen.glimpses.get(cluster);
         at.is_some_and(|at| version.is_none_or(|version: u64| *at > version))
     };
+    let said = core::mem::take(&mut next.said_times);
+    // What was seen of it, corrected by what it says itself: a recovery that nobody saw counts, and
+    // one that was seen late, and of which it had told before its job was decided on, does not.
+    let recovered = |cluster: &str, entry: &ClusterEvent, standing: Standing| {
+        let glimpsed = glimpsed(cluster);
+        let said = said.get(cluster).and_then(|said| time(said));
+        match (seen.told.get(cluster), said) {
+            (Some(told), Some(said)) if !is_again(entry) => {
+                let well = told.well && standing == Standing::Unclear;
+                let spoke = !told.is_silent_since(said);
+                told.recovered_since(said) || ((glimpsed || well) && spoke)
+            }
+            _ => glimpsed,
+        }
+    };
+    let began = |cluster: &str| {
+        let began = seen.told.get(cluster).and_then(|told| told.began);
+        began.unwrap_or(seen.now).min(seen.now)
+    };
     let promised: BTreeSet<String> = ledger::promised(next);
     let mut due = BTreeMap::new();
 
@@ -36,7 +55,8 @@ pub(super) fn look(
             continue;
         }
         let standing = policy.standing(&cluster);
-        match consider(&entry, standing, glimpsed(&cluster), seen.now, delay) {
+        let (recovered, began) = (recovered(&cluster, &entry, standing), began(&cluster));
+        match consider(&entry, standing, recovered, began, seen.now, delay) {
             Fate::Keep(entry) => drop(next.clusters_with_event.insert(cluster, entry)),
             Fate::Drop => {}
             Fate::Due(event) => {
@@ -48,6 +68,9 @@ pub(super) fn look(
         }
     }
 
+    next.said_times = said;
+    next.said_times.retain(|name, _| next.clusters_with_event.contains_key(name));
+
     for cluster in policy.noncompliant() {
         if promised.contains(cluster)
             || next.clusters_with_event.contains_key(cluster)
@@ -56,7 +79,8 @@ pub(super) fn look(
             continue;
         }
         let before = next.waiting_clusters.get(cluster).filter(|_| !glimpsed(cluster));
-        let event = before.and_then(|before| time(&before.event_time)).unwrap_or(seen.now);
+        let event =
+            before.and_then(|before| time(&before.event_time)).unwrap_or_else(|| began(cluster));
         due.insert(cluster.into(), event);
     }
     // Under another mode an event may begin and end, but starts nothing.
@@ -73,6 +97,7 @@ fn consider(
     entry: &ClusterEvent,
     standing: Standing,
     glimpsed: bool,
+    began: Timestamp,
     now: Timestamp,
     delay: SignedDuration,
 ) -> Fate {
@@ -83,9 +108,9 @@ fn consider(
         Standing::Unclear if !recovered => Fate::Keep(entry.clone()),
         Standing::Violated if !glimpsed && !was_again => Fate::Keep(entry.clone()),
         Standing::Violated => {
-            // The event goes on, or it is another one, of now.
+            // The event goes on, or it is another one.
             let goes_on = !glimpsed && entry.since_run != Some(SinceRun::Recovered);
-            let event = time(&entry.event_time).filter(|_| goes_on).unwrap_or(now);
+            let event = time(&entry.event_time).filter(|_| goes_on).unwrap_or(began);
             if free {
                 return Fate::Due(event);
             }
@@ -101,7 +126,7 @@ fn consider(
 
 /// Whether the cluster complied at some time since the job was made. An entry that says nothing of it
 /// is judged by its times, which is how it was written before.
-fn is_again(entry: &ClusterEvent) -> bool {
+pub(super) fn is_again(entry: &ClusterEvent) -> bool {
     let newer = || match (time(&entry.event_time), time(&entry.automation_start_time)) {
         (Some(event), Some(start)) => event > start,
         _ => false,

@@ -34,17 +34,24 @@ pub(super) fn opens(
     ends.len().checked_sub(most).and_then(|over| ends.get(over).copied())
 }
 
-/// How many recent jobs must be remembered for the limit to hold.
+/// How many jobs may be made in a minute.
 pub(super) fn per_minute(spec: &PolicyAutomationSpec) -> Option<usize> {
     let most = spec.max_jobs_per_minute?;
     Some(usize::try_from(most).unwrap_or(1).max(1))
 }
 
+/// Whether a job counts for the limit.
+pub(super) fn counts(job: &RecentJob, now: Timestamp) -> bool {
+    end(job).is_some_and(|end| end > now)
+}
+
+fn end(job: &RecentJob) -> Option<Timestamp> {
+    time(&job.automation_start_time)?.checked_add(WINDOW).ok()
+}
+
 /// When each of the jobs that count stops to count, the first one first.
 fn ends(recent: &[RecentJob], now: Timestamp) -> Vec<Timestamp> {
-    let ends = recent.iter().filter_map(|job| {
-        time(&job.automation_start_time)?.checked_add(WINDOW).ok().filter(|end| *end > now)
-    });
+    let ends = recent.iter().filter_map(|job| end(job).filter(|end| *end > now));
     let mut ends: Vec<Timestamp> = ends.collect();
     ends.sort();
     ends

@@ -26,6 +26,10 @@ use crate::write::{Action, Side, Write};
 pub enum Sighting {
     Unknown,
     Absent,
+    /// The server does not serve jobs, which does not prove that there is none of that name.
+    NotServed,
+    /// Something of that name is there that is not the automation's.
+    Foreign,
     Present(Job),
 }
 

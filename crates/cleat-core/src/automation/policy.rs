@@ -104,6 +104,14 @@ impl Policy {
         })
     }
 
+    /// Whether it is known to comply, or to be none of the policy's concern.
+    pub(super) fn is_well(&self, cluster: &str) -> bool {
+        match self.clusters.get(cluster) {
+            Some(cluster) => cluster.compliance == Compliance::Compliant,
+            None => self.told,
+        }
+    }
+
     pub(super) fn standing(&self, cluster: &str) -> Standing {
         if self.disabled {
             return Standing::Over;
@@ -123,17 +131,22 @@ impl Policy {
     }
 
     /// The owners that the automation should have, if the policy is not among them: it goes when
-    /// the policy goes. Other owners stay; an earlier policy of the same name does not.
+    /// the policy goes. Other owners stay; an earlier policy, of this name or another, does not.
     pub(super) fn owners_to_be(
         &self,
         automation: &PolicyAutomation,
     ) -> Option<Vec<OwnerReference>> {
         let owners = automation.metadata.owner_references.clone().unwrap_or_default();
-        if owners.iter().any(|owner| owner.uid == self.uid) {
+        let group = alloc::format!("{}/", api::GROUP);
+        let earlier = |owner: &OwnerReference| {
+            owner.kind == "Policy" && owner.api_version.starts_with(&group) && owner.uid != self.uid
+        };
+        let owned = owners.iter().any(|owner| owner.uid == self.uid);
+        if owned && !owners.iter().any(earlier) {
             return None;
         }
-        let earlier = |owner: &OwnerReference| owner.kind == "Policy" && owner.name == self.name;
-        let mut owners: Vec<_> = owners.into_iter().filter(|owner| !earlier(owner)).collect();
+        let stays = |owner: &OwnerReference| owner.uid != self.uid && !earlier(owner);
+        let mut owners: Vec<_> = owners.into_iter().filter(stays).collect();
         let controller = !owners.iter().any(|owner| owner.controller == Some(true));
         owners.push(OwnerReference {
             api_version: alloc::format!("{}/v1", api::GROUP),

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::job::Sighting;
 use super::policy::{Policy, Sight};
-use super::{Context, Observed, event, guard, job, retry, status, tell};
+use super::{Context, EVERY_EVENT, Observed, event, guard, job, ledger, retry, status, tell};
 use crate::condition::{self, Said, Status};
 use crate::write::{Action, Outcome, Plan, Write};
 
@@ -22,8 +22,6 @@ pub struct Setback {
     pub attempts: u32,
     pub reason: &'static str,
     pub message: String,
-    /// The jobs of which a server said that it did not make them.
-    pub refused: BTreeSet<String>,
     pub retry_at: Timestamp,
 }
 
@@ -39,6 +37,7 @@ mod reason {
     pub(super) const CREATED: &str = "Created";
     pub(super) const REFUSED: &str = "Refused";
     pub(super) const UNREACHABLE: &str = "Unreachable";
+    pub(super) const NAME_TAKEN: &str = "NameTaken";
     pub(super) const UNREADABLE: &str = "Unreadable";
     pub(super) const OLD_DEFINITION: &str = "OldDefinition";
     pub(super) const POLICY_NOT_FOUND: &str = "PolicyNotFound";
@@ -56,11 +55,9 @@ const RETRY_MOST: SignedDuration = SignedDuration::from_secs(60);
 /// came of `plan`, which was made from `seen`.
 pub fn judge(seen: &Observed, plan: &Plan, done: &[Vec<Outcome>]) -> Option<Setback> {
     let mut trouble: Option<(&'static str, String)> = None;
-    let mut refused = BTreeSet::new();
     let mut created = false;
     for (action, outcome) in plan.iter().flatten().zip(done.iter().flatten()) {
         let creates = matches!(action.write, Write::Create(_));
-        let name = &action.target.id.name;
         let what = match (creates, outcome) {
             (true, Outcome::Done(_) | Outcome::AlreadyExists) => {
                 created = true;
@@ -79,17 +76,12 @@ pub fn judge(seen: &Observed, plan: &Plan, done: &[Vec<Outcome>]) -> Option<Setb
             )
             | (false, Outcome::AlreadyExists) => continue,
             (true, Outcome::NoSuchKind) => {
-                refused.insert(name.clone());
                 let message = "the hub does not serve AnsibleJobs; `cleat init` or the automation \
                                platform's operator gives it the definition";
                 Some((reason::REFUSED, message.to_owned()))
             }
-            (true, Outcome::Refused(refusal)) => {
-                refused.insert(name.clone());
-                Some((reason::REFUSED, short(&refusal.message)))
-            }
             (false, Outcome::NoSuchKind) => None,
-            (false, Outcome::Refused(refusal)) => Some((reason::REFUSED, short(&refusal.message))),
+            (_, Outcome::Refused(refusal)) => Some((reason::REFUSED, short(&refusal.message))),
             (_, Outcome::Lost(message)) => Some((reason::UNREACHABLE, short(message))),
         };
         trouble = trouble.or(what);
@@ -107,7 +99,7 @@ pub fn judge(seen: &Observed, plan: &Plan, done: &[Vec<Outcome>]) -> Option<Setb
     let doubled = 1_i32.checked_shl(attempts.saturating_sub(1).min(6)).unwrap_or(64);
     let pause = RETRY.saturating_mul(doubled).min(RETRY_MOST);
     let retry_at = seen.now.checked_add(pause).unwrap_or(seen.now);
-    Some(Setback { attempts, reason, message, refused, retry_at })
+    Some(Setback { attempts, reason, message, retry_at })
 }
 
 /// Whether a server took a status and kept nothing of the jobs that were written down in it.
@@ -157,6 +149,16 @@ fn made(seen: &Observed, status: &PolicyAutomationStatus) -> Option<Said> {
         let message = setback.message.clone();
         return said(kind::JOBS_CREATED, false, setback.reason, message);
     }
+    let foreign = status.pending_jobs.iter();
+    let foreign = foreign.filter(|job| *seen.sighting(&job.name) == Sighting::Foreign);
+    if let Some(job) = foreign.map(|job| &job.name).min() {
+        let message = format!(
+            "an AnsibleJob {}/{job} is in the way that is not this automation's: delete it, or give \
+             it this automation as its owner; until then no job is made",
+            automation.metadata.namespace.as_deref().unwrap_or_default()
+        );
+        return said(kind::JOBS_CREATED, false, reason::NAME_TAKEN, message);
+    }
     if let (Context::Unreadable(message), false) = (&seen.context, status.pending_jobs.is_empty()) {
         return said(kind::JOBS_CREATED, false, reason::UNREADABLE, short(message));
     }
@@ -170,7 +172,15 @@ fn succeed(seen: &Observed, status: &PolicyAutomationStatus) -> Option<Said> {
         let result = job.result.as_deref();
         job::is_failed(result) || result == Some("successful")
     };
-    let last = status.recent_jobs.iter().find(ended)?;
+    // What failed for clusters that still wait for help is not covered by what went well elsewhere.
+    let open = status.recent_jobs.iter().find(|job| is_open(seen, status, job));
+    let over = |job: &RecentJob| job.finished_time.clone().unwrap_or_default();
+    let mut last = status.recent_jobs.iter().filter(ended);
+    // Of those that ended in the same second, the one that was made last.
+    let last = last
+        .next()
+        .map(|first| last.fold(first, |last, job| if over(job) > over(last) { job } else { last }));
+    let last = open.or(last)?;
     if !job::is_failed(last.result.as_deref()) {
         return said(kind::JOBS_SUCCEED, true, reason::SUCCESSFUL, String::new());
     }
@@ -186,6 +196,16 @@ fn succeed(seen: &Observed, status: &PolicyAutomationStatus) -> Option<Said> {
             .push_str(&format!("; see kubectl -n {namespace} describe ansiblejob {}", last.name)),
     }
     said(kind::JOBS_SUCCEED, false, reason::FAILED, message)
+}
+
+/// Whether a job failed, nothing took its place, and a cluster still is as it was.
+fn is_open(seen: &Observed, status: &PolicyAutomationStatus, job: &RecentJob) -> bool {
+    let Sight::Present(policy) = &seen.policy else { return false };
+    let concerns = |name: &String| ledger::still_concerns(status, policy, job, name);
+    job::is_failed(job.result.as_deref())
+        && job.retried_as.is_none()
+        && job.mode == EVERY_EVENT
+        && job.clusters.iter().any(concerns)
 }
 
 fn held_back(seen: &Observed, status: &PolicyAutomationStatus) -> Option<Said> {
@@ -219,7 +239,11 @@ fn held(seen: &Observed, status: &PolicyAutomationStatus) -> BTreeSet<String> {
     let absent = |name: &str| matches!(seen.jobs.get(name), Some(Sighting::Absent));
     let pending = status.pending_jobs.iter().filter(|job| absent(&job.name));
     let pending = pending.flat_map(|job| job.clusters.keys().cloned());
-    status.waiting_clusters.keys().cloned().chain(pending).collect()
+    let again = match &seen.policy {
+        Sight::Present(policy) => retry::overdue(status, seen, policy),
+        Sight::Unknown | Sight::Absent => BTreeSet::new(),
+    };
+    status.waiting_clusters.keys().cloned().chain(pending).chain(again).collect()
 }
 
 fn wake(seen: &Observed, status: &PolicyAutomationStatus) -> Option<SignedDuration> {
@@ -232,13 +256,17 @@ fn wake(seen: &Observed, status: &PolicyAutomationStatus) -> Option<SignedDurati
         Sight::Unknown | Sight::Absent => None,
     };
     let again = policy.and_then(|policy: &Policy| retry::wake(status, seen, policy));
-    let waits = !status.waiting_clusters.is_empty() || !status.pending_jobs.is_empty();
+    let waits = !held(seen, status).is_empty() || !status.pending_jobs.is_empty();
     let opens = guard::opens(spec, &status.recent_jobs, now).filter(|_| waits);
     let setback = seen.setback.as_ref().map(|setback| setback.retry_at);
-    let at = [ends, again, opens, setback].into_iter().flatten().min();
+    let gone = ledger::wake(status, seen);
+    let at = [ends, again, opens, setback, gone].into_iter().flatten().min();
     let unread = seen.policy == Sight::Unknown
         || matches!(seen.context, Context::Unreadable(_))
-        || status.pending_jobs.iter().any(|job| *seen.sighting(&job.name) == Sighting::Unknown);
+        || status
+            .pending_jobs
+            .iter()
+            .any(|job| matches!(seen.sighting(&job.name), Sighting::Unknown | Sighting::Foreign));
     let unread = unread.then_some(RETRY_MOST / 6);
     let at = at.map(|at| at.duration_since(now).max(SignedDuration::from_millis(1)));
     [at, unread].into_iter().flatten().min()

@@ -2,5 +2,7 @@ mod examples;
 mod histories;
 mod jobs;
 mod limits;
+mod mishaps;
 mod oracle;
+mod paced;
 mod world;

@@ -58,7 +58,7 @@ fn about(reason: &str) -> Option<&str> {
 }
 
 /// The moment in an event's name: its last part is nanoseconds, in hexadecimal digits.
-fn moment(event: &str) -> Option<Timestamp> {
+pub(crate) fn moment(event: &str) -> Option<Timestamp> {
     let (_, digits) = event.rsplit_once('.')?;
     let nanoseconds = u64::from_str_radix(digits, 16).ok()?;
     Timestamp::from_nanosecond(i128::from(nanoseconds)).ok()

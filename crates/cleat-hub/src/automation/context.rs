@@ -27,6 +27,8 @@ pub(super) async fn read(
             domain.unwrap_or_default().to_owned()
         }
         Read::Absent | Read::NoSuchKind => String::new(),
+        // Without the right to read it, a server says so before it says that there is no such kind.
+        Read::Unknown { .. } if !serves_domains(hub_client).await => String::new(),
         Read::Unknown { message } => {
             return Context::Unreadable(format!(
                 "the hub's domain (dnses.config.openshift.io cluster) cannot be read: {message}"
@@ -40,6 +42,12 @@ pub(super) async fn read(
             policy.namespace, policy.name
         )),
     }
+}
+
+/// Whether the hub may have such a domain; true if that cannot be found out.
+async fn serves_domains(hub_client: &Client) -> bool {
+    let groups = hub_client.list_api_groups().await;
+    groups.map_or(true, |all| all.groups.iter().any(|group| group.name == "config.openshift.io"))
 }
 
 /// Where OpenShift keeps the hub's domain.
@@ -58,6 +66,16 @@ async fn violations(
     policy: &Policy,
     targets: &[String],
 ) -> Result<BTreeMap<String, Value>, kube::Error> {
+    let replicas = replicas(hub_client, policy, targets).await?;
+    Ok(replicas.into_iter().map(|(name, one)| (name, violation(&one))).collect())
+}
+
+/// The copies of the policy for those clusters, of those that have one.
+pub(super) async fn replicas(
+    hub_client: &Client,
+    policy: &Policy,
+    targets: &[String],
+) -> Result<BTreeMap<String, Replica>, kube::Error> {
     let name = format!("{}.{}", policy.namespace, policy.name);
     let of = |target: &String| policy.clusters.get(target).map(|cluster| cluster.namespace.clone());
     let mut told = BTreeMap::new();
@@ -66,7 +84,7 @@ async fn violations(
             let Some(namespace) = of(target) else { continue };
             let replicas: Api<Replica> = Api::namespaced(hub_client.clone(), &namespace);
             if let Some(replica) = replicas.get_opt(&name).await? {
-                told.insert(target.clone(), violation(&replica));
+                told.insert(target.clone(), replica);
             }
         }
         return Ok(told);
@@ -77,12 +95,12 @@ async fn violations(
     let mut params = ListParams::default().labels(&format!("{ROOT_POLICY}={name}")).limit(PAGE);
     loop {
         let page = replicas.list(&params).await?;
-        for replica in &page.items {
+        for replica in page.items {
             let namespace = replica.namespace().unwrap_or_default();
             if let Some(target) = namespaces.get(&namespace)
                 && replica.name_any() == name
             {
-                told.insert((*target).clone(), violation(replica));
+                told.insert((*target).clone(), replica);
             }
         }
         match page.metadata.continue_.filter(|token| !token.is_empty()) {

@@ -1,5 +1,6 @@
 //! Policies that do not hold run jobs: never twice by accident, and never less than once.
 
+mod crash_points;
 mod hub;
 mod playbooks;
 
@@ -34,7 +35,9 @@ async fn every_event_runs_a_job_and_is_noted_until_it_is_over() -> Result<()> {
     assert_eq!(job.spec.job_ttl, Some(86_400));
     let cluster = &hub.clusters[0];
     let message = format!("NonCompliant; violation on {cluster}");
-    let said = json!({ "lastTimestamp": "2026-01-01T00:00:00Z", "message": message });
+    let said =
+        |message: &str| json!({ "lastTimestamp": "2026-01-01T00:00:00Z", "message": message });
+    let before = format!("Compliant; violation on {cluster}");
     assert_eq!(
         Value::Object(job.spec.extra_vars.clone().unwrap()),
         json!({
@@ -42,7 +45,7 @@ async fn every_event_runs_a_job_and_is_noted_until_it_is_over() -> Result<()> {
             "policy_name": POLICY, "policy_namespace": hub.place.namespace, "policy_sets": [],
             "policy_violations": { cluster: {
                 "compliant": BAD, "violation_message": message,
-                "details": [{ "compliant": BAD, "history": [said] }],
+                "details": [{ "compliant": BAD, "history": [said(&message), said(&before)] }],
             } },
         })
     );
@@ -214,6 +217,67 @@ async fn automations_and_their_jobs_go_with_the_policy() -> Result<()> {
     gone(&hub.automations(), &automation).await?;
     let job = jobs.into_values().next().unwrap();
     gone(&hub.place.api(), &job).await?;
+    controllers.stop().await;
+    Ok(())
+}
+
+/// Nobody saw that it complied in between; but it said so.
+#[tokio::test]
+async fn a_recovery_while_no_hub_was_there_is_not_lost() -> Result<()> {
+    let hub = Hub::new("unheard", 2).await?;
+    let controllers = hub.run();
+    hub.automate("unheard", json!({})).await?;
+    hub.stand(&[BAD, BAD]).await?;
+    hub.noted("unheard", &[1, 2]).await?;
+    controllers.stop().await;
+    hub.stand(&[GOOD, BAD]).await?;
+    hub.stand(&[BAD, BAD]).await?;
+    let controllers = hub.run();
+    assert_eq!(hub.targets("unheard", 2).await?, ["1", "1+2"]);
+    hub.noted("unheard", &[1, 2]).await?;
+    controllers.stop().await;
+    // And told once, it is not run for again.
+    let controllers = hub.run();
+    hub.stand(&[BAD, GOOD]).await?;
+    hub.noted("unheard", &[1]).await?;
+    assert_eq!(hub.jobs().list(&ListParams::default()).await?.items.len(), 2);
+    controllers.stop().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_job_of_the_same_name_that_is_anothers_is_told_and_left_alone() -> Result<()> {
+    let hub = Hub::new("taken", 1).await?;
+    hub.automate("taken", json!({})).await?;
+    let foreign = json!({ "metadata": { "name": "taken-job" }, "spec": {} });
+    let jobs: kube::api::Api<cleat_api::ansiblejob::AnsibleJob> = hub.place.api();
+    let foreign = crate::create(&jobs, foreign).await?;
+    let pending = json!([{
+        "name": "taken-job", "mode": "everyEvent",
+        "clusters": { hub.clusters[0].clone(): "2026-01-01T00:00:00Z" },
+    }]);
+    let patch = Patch::Merge(json!({ "status": { "pendingJobs": pending, "jobsDecided": 1 } }));
+    hub.automations().patch_status("taken", &PatchParams::default(), &patch).await?;
+    hub.stand(&[BAD]).await?;
+    let controllers = hub.run();
+    let told = hub
+        .told("taken", |status| {
+            find(&status.conditions, condition::JOBS_CREATED)
+                .is_some_and(|one| one.reason == "NameTaken")
+        })
+        .await?;
+    let status = told.status.unwrap();
+    let said = find(&status.conditions, condition::JOBS_CREATED).unwrap();
+    assert!(said.status == "False" && said.message.contains("taken-job"), "{said:?}");
+    assert_eq!(status.pending_jobs.len(), 1);
+    delete(&jobs, "taken-job").await?;
+    gone(&jobs, &foreign).await?;
+    controllers.stop().await;
+    // Out of the way, the job is made under the name that was written down.
+    let controllers = hub.run();
+    let made = hub.jobs_when("taken", |jobs| jobs.len() == 1).await?;
+    assert!(made.contains_key("taken-job"));
+    hub.noted("taken", &[1]).await?;
     controllers.stop().await;
     Ok(())
 }

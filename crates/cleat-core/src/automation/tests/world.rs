@@ -62,12 +62,22 @@ pub(super) struct World {
     pub(super) policy: Value,
     pub(super) jobs: BTreeMap<String, Value>,
     pub(super) made: Vec<Made>,
+    /// Their names, and when exactly each was made.
+    pub(super) made_as: Vec<(String, Timestamp)>,
     pub(super) revision: u64,
     /// What a process knows until it dies.
     pub(super) setback: Option<Setback>,
     pub(super) glimpses: BTreeMap<String, u64>,
     /// How long a write takes.
     pub(super) tick: SignedDuration,
+    /// What each cluster has said of the policy, the newest first, as its copy there tells.
+    said: BTreeMap<String, Vec<(Timestamp, String)>>,
+    /// A runner ends and deletes jobs while the process is dead.
+    pub(super) reaps: bool,
+    /// And asks nobody before it does.
+    pub(super) careless: bool,
+    /// Whether this life of the process has asked clusters what it may have missed.
+    listens: bool,
 }
 
 pub(super) enum Ended {
@@ -99,10 +109,15 @@ impl World {
             policy,
             jobs: BTreeMap::new(),
             made: Vec::new(),
+            made_as: Vec::new(),
             revision: 2,
             setback: None,
             glimpses: BTreeMap::new(),
             tick: SignedDuration::from_millis(1),
+            said: BTreeMap::new(),
+            reaps: false,
+            careless: false,
+            listens: false,
         }
     }
 
@@ -125,13 +140,33 @@ impl World {
 
     /// Changes the policy as the propagator would; a watch tells of it.
     pub(super) fn change_policy(&mut self, change: impl FnOnce(&mut Value), watched: bool) {
-        let before = self.read_policy();
+        let before = self.policy.clone();
         change(&mut self.policy);
         self.policy["metadata"]["resourceVersion"] = json!(self.revise());
-        let after = self.read_policy();
-        if watched {
-            for name in before.recovered(&after) {
+        let listed = before["status"]["status"].as_array().unwrap().clone();
+        for name in listed.iter().map(|one| one["clustername"].as_str().unwrap()) {
+            if watched && !is_over(&before, name) && is_over(&self.policy, name) {
                 self.glimpses.insert(name.into(), self.revision);
+            }
+        }
+        self.hear();
+    }
+
+    /// Each cluster says what changed; whose copy goes takes with it what was said.
+    fn hear(&mut self) {
+        let listed = self.policy["status"]["status"].as_array().unwrap();
+        let word = |name: &str| {
+            let one = listed.iter().find(|one| one["clustername"] == name)?;
+            Some(one["compliant"].as_str().unwrap_or_default().to_string())
+        };
+        self.said.retain(|name, _| word(name).is_some());
+        let at = self.now + SignedDuration::from_nanos(i64::try_from(self.revision).unwrap());
+        for name in listed.iter().map(|one| one["clustername"].as_str().unwrap()) {
+            let Some(word) = word(name).filter(|word| !word.is_empty()) else { continue };
+            let said = self.said.entry(name.into()).or_default();
+            if said.first().is_none_or(|(_, last)| *last != word) {
+                said.insert(0, (at, word));
+                said.truncate(10);
             }
         }
     }
@@ -181,15 +216,31 @@ impl World {
             let message = format!("NonCompliant; violation on {name}");
             (name, json!({ "violation_message": message }))
         });
-        Observed {
+        let mut seen = Observed {
             now: self.now,
             policy: Sight::Present(self.read_policy()),
             jobs,
             glimpses: self.glimpses.clone(),
+            told: BTreeMap::new(),
             context: Context::Read { hub_cluster: String::new(), violations: violations.collect() },
             setback: self.setback.clone(),
             automation,
-        }
+        };
+        let told = asks(&seen, !self.listens).into_iter();
+        seen.told = told.filter_map(|name| Some((name.clone(), self.told(&name)?))).collect();
+        seen
+    }
+
+    /// What the policy's copy of that cluster says.
+    fn told(&self, cluster: &str) -> Option<Told> {
+        let history = self.said.get(cluster)?.iter().map(|(at, word)| {
+            let event = format!("p.{:x}", at.as_nanosecond());
+            json!({ "message": format!("{word}; so it is"), "eventName": event })
+        });
+        let details = json!([{ "history": history.collect::<Vec<Value>>() }]);
+        let spec = json!({ "disabled": false, "policy-templates": [] });
+        let copy = json!({ "metadata": {}, "spec": spec, "status": { "details": details } });
+        Told::read(&serde_json::from_value(copy).unwrap())
     }
 
     /// One pass, with the luck of each write. The IO half does the same with a real server.
@@ -239,6 +290,7 @@ impl World {
                 break;
             }
         }
+        self.listens = true;
         let pending = self.status().pending_jobs;
         let promised = |name: &String| pending.iter().any(|job| job.clusters.contains_key(name));
         self.glimpses.retain(|name, _| promised(name));
@@ -250,10 +302,38 @@ impl World {
         Ended::Well([wake, later].into_iter().flatten().min())
     }
 
-    fn die(&mut self) -> Ended {
+    pub(super) fn die(&mut self) -> Ended {
         self.setback = None;
         self.glimpses.clear();
+        self.listens = false;
+        if self.reaps {
+            let names: Vec<String> = self.jobs.keys().cloned().collect();
+            for name in names {
+                self.end_job(&name, "successful");
+            }
+            self.reap();
+        }
         Ended::Died
+    }
+
+    /// A job that has not ended does so now.
+    pub(super) fn end_job(&mut self, name: &str, result: &str) {
+        let job = self.jobs.get_mut(name).unwrap();
+        if job["status"].is_null() {
+            let result = json!({ "status": result, "finished": self.now.to_string() });
+            job["status"] = json!({ "ansibleJobResult": result });
+        }
+    }
+
+    /// Jobs that have ended have lived long enough; a runner deletes what it may.
+    pub(super) fn reap(&mut self) {
+        let (automation, careless) = (self.parsed(), self.careless);
+        self.jobs.retain(|_, job| {
+            let ended = !job["status"].is_null();
+            let status = job["status"].clone();
+            let job = serde_json::from_value(job.clone()).unwrap();
+            !(ended && (careless || crate::ansiblejob::is_noted(&job, &status, Some(&automation))))
+        });
     }
 
     fn perform(&mut self, action: &Action) -> Outcome {
@@ -303,10 +383,18 @@ impl World {
         let why = name.strip_prefix(base).unwrap_or(name).split('-').next().unwrap();
         let clusters = object["spec"]["extra_vars"]["target_clusters"].as_array().unwrap();
         let clusters = clusters.iter().map(|one| one.as_str().unwrap().into()).collect();
+        self.made_as.push((name.into(), self.now));
         self.made.push(Made { second, why: why.into(), clusters });
         self.jobs.insert(name.into(), object.clone());
         Outcome::Done(object)
     }
+}
+
+/// Whether a cluster is known to comply, or is none of the policy's concern.
+fn is_over(policy: &Value, name: &str) -> bool {
+    let listed = policy["status"]["status"].as_array().unwrap();
+    let one = listed.iter().find(|one| one["clustername"] == name);
+    policy["spec"]["disabled"] == true || one.is_none_or(|one| one["compliant"] == "Compliant")
 }
 
 /// A JSON merge patch, as servers apply it.

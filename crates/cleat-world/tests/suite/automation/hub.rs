@@ -1,6 +1,7 @@
 //! A hub with a policy whose status, and that of its copies, the test itself writes.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 use anyhow::Result;
 use cleat_api::ansiblejob::AnsibleJob;
@@ -23,6 +24,8 @@ pub(super) struct Hub {
     pub(super) place: Place,
     /// Their names, which are those of their namespaces.
     pub(super) clusters: Vec<String>,
+    /// What each has said, the newest first.
+    said: Mutex<BTreeMap<String, Vec<Value>>>,
 }
 
 /// The controllers of automations, for one namespace.
@@ -46,7 +49,7 @@ impl Hub {
             make_namespace(&place.world.hub, &name).await?;
             names.push(name);
         }
-        let hub = Self { place, clusters: names };
+        let hub = Self { place, clusters: names, said: Mutex::default() };
         let spec = json!({ "disabled": false, "policy-templates": [] });
         create(&hub.policies(), json!({ "metadata": { "name": POLICY }, "spec": spec })).await?;
         let replica = hub.replica();
@@ -91,12 +94,27 @@ impl Hub {
         Api::namespaced_with(self.place.client.clone(), &self.place.namespace, &kind)
     }
 
+    /// What the copy of that cluster tells after it said this, once for each change.
+    fn says(&self, cluster: &str, compliant: &str) -> Vec<Value> {
+        let message = format!("{compliant}; violation on {cluster}");
+        let mut said = self.said.lock().unwrap();
+        let said = said.entry(cluster.to_owned()).or_default();
+        if said.first().is_none_or(|last| last["message"] != message) {
+            let event = format!("p.{:x}", jiff::Timestamp::now().as_nanosecond());
+            let line = json!({
+                "lastTimestamp": "2026-01-01T00:00:00Z", "message": message, "eventName": event,
+            });
+            said.insert(0, line);
+            said.truncate(10);
+        }
+        said.clone()
+    }
+
     /// How the policy stands on each cluster, in order; the copies say why.
     pub(super) async fn stand(&self, all: &[&str]) -> Result<()> {
         for (cluster, compliant) in self.clusters.iter().zip(all) {
             let replicas: Api<Policy> = Api::namespaced(self.place.client.clone(), cluster);
-            let message = format!("{compliant}; violation on {cluster}");
-            let history = json!([{ "lastTimestamp": "2026-01-01T00:00:00Z", "message": message }]);
+            let history = self.says(cluster, compliant);
             let details = json!([{
                 "templateMeta": { "name": "t" }, "compliant": compliant, "history": history,
             }]);

@@ -1,5 +1,6 @@
 //! Jobs that are run for real: with ansible-playbook, from violation to ticket.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -57,6 +58,53 @@ const SLEEPS: &str = r"
     - ansible.builtin.command: sleep 6000
 ";
 
+/// One task whose processes ignore that they are asked to end, and are in no group of the playbook's.
+const STUBBORN: &str = r#"
+- hosts: localhost
+  gather_facts: false
+  tasks:
+    - ansible.builtin.shell: |
+        trap '' TERM
+        sleep 6000 &
+        echo "$$ $!" > {{ marks }}/new
+        mv {{ marks }}/new {{ marks }}/stubborn
+        wait
+"#;
+
+/// One that leaves something behind and is done.
+const LITTERS: &str = r#"
+- hosts: localhost
+  gather_facts: false
+  tasks:
+    - ansible.builtin.shell: |
+        setsid sleep 6000 > /dev/null 2>&1 < /dev/null &
+        echo "$!" > {{ marks }}/litter
+"#;
+
+/// Not a test by itself: what runners in here start to stand guard over a playbook.
+#[test]
+fn stands_guard() {
+    if let Some(code) = cleat_runner::stand_guard() {
+        std::process::exit(code);
+    }
+}
+
+fn guard() -> Result<Vec<OsString>> {
+    let program = std::env::current_exe()?;
+    let test = "automation::playbooks::stands_guard";
+    Ok(vec![program.into(), test.into(), "--exact".into(), "--nocapture".into()])
+}
+
+/// Those of the processes whose numbers are in the file that have not ended.
+fn alive(file: &Path) -> Result<Vec<String>> {
+    let numbers = std::fs::read_to_string(file)?;
+    let alive = |number: &&str| {
+        let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+    };
+    Ok(numbers.split_whitespace().filter(alive).map(ToOwned::to_owned).collect())
+}
+
 struct Runner(Tasks);
 
 impl Runner {
@@ -64,7 +112,8 @@ impl Runner {
         let program = tokio::task::spawn_blocking(ansible::install).await??;
         let tasks = Tasks::new();
         let namespace = Some(hub.place.namespace.clone());
-        cleat_runner::start(Config { program, namespace, ..config }, &tasks).await?;
+        let guard = guard()?;
+        cleat_runner::start(Config { program, guard, namespace, ..config }, &tasks).await?;
         Ok(Self(tasks))
     }
 
@@ -249,6 +298,116 @@ async fn a_playbook_that_fails_or_takes_too_long_says_so_and_goes_in_its_time() 
     let job = hub.jobs().get("stopped").await?;
     assert_eq!(job.data["status"]["ansibleJobResult"]["status"], "error");
     assert_eq!(job.name_any(), "stopped");
+    Ok(())
+}
+
+#[tokio::test]
+async fn nothing_that_a_playbook_started_outlives_it() -> Result<()> {
+    let hub = Hub::new("outlives", 0).await?;
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("stubborn.yml"), STUBBORN)?;
+    std::fs::write(folder.path().join("litters.yml"), LITTERS)?;
+    let vars = json!({ "marks": folder.path() });
+    let runner = Runner::start(&hub, config(&hub, folder.path())).await?;
+    job(&hub, "litters", json!({ "job_template_name": "litters", "extra_vars": vars })).await?;
+    let ended = result(&hub, "litters").await?;
+    assert_eq!(ended["status"], "successful", "{ended:#}");
+    assert_eq!(alive(&folder.path().join("litter"))?, [""; 0]);
+
+    job(&hub, "stubborn", json!({ "job_template_name": "stubborn", "extra_vars": vars })).await?;
+    let mark = folder.path().join("stubborn");
+    cleat_world::eventually("the task", || async { Ok(mark.exists().then_some(())) }).await?;
+    assert_eq!(alive(&mark)?.len(), 2);
+    runner.stop().await;
+    assert_eq!(alive(&mark)?, [""; 0]);
+    let job = hub.jobs().get("stubborn").await?;
+    assert_eq!(job.data["status"]["ansibleJobResult"]["status"], "error");
+
+    // The same when it takes too long.
+    std::fs::remove_file(&mark)?;
+    let soon = Config { timeout: Duration::from_secs(20), ..config(&hub, folder.path()) };
+    let runner = Runner::start(&hub, soon).await?;
+    self::job(&hub, "late", json!({ "job_template_name": "stubborn", "extra_vars": vars })).await?;
+    let ended = result(&hub, "late").await?;
+    assert_eq!(ended["message"], "it took longer than 20 s and was ended");
+    if mark.exists() {
+        assert_eq!(alive(&mark)?, [""; 0]);
+    }
+    runner.stop().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn no_more_playbooks_run_at_once_than_allowed() -> Result<()> {
+    let hub = Hub::new("atonce", 0).await?;
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("fails.yml"), FAILS)?;
+    let config = Config { at_once: 2, ..config(&hub, folder.path()) };
+    let runner = Runner::start(&hub, config).await?;
+    let names = ["a", "b", "c", "d", "e"];
+    for name in names {
+        job(&hub, name, json!({ "job_template_name": "fails" })).await?;
+    }
+    let mut marks = Vec::new();
+    for name in names {
+        let ended = result(&hub, name).await?;
+        let at = |key: &str| ended[key].as_str().unwrap().parse::<jiff::Timestamp>();
+        marks.extend([(at("started")?, 1), (at("finished")?, -1)]);
+    }
+    marks.sort();
+    let mut running = 0;
+    for (_, change) in marks {
+        running += change;
+        assert!(running <= 2);
+    }
+    runner.stop().await;
+    Ok(())
+}
+
+/// The secret's files: a variable that only the vault's password opens.
+#[tokio::test]
+async fn a_vault_is_opened_with_the_password_of_the_secret() -> Result<()> {
+    let hub = Hub::new("vault", 0).await?;
+    let folder = tempfile::tempdir()?;
+    let program = tokio::task::spawn_blocking(ansible::install).await??;
+    let password = folder.path().join("password");
+    std::fs::write(&password, "open sesame")?;
+    let sealed = tokio::process::Command::new(program.with_file_name("ansible-vault"))
+        .args(["encrypt_string", "--name", "sealed", "the treasure", "--vault-password-file"])
+        .arg(&password)
+        .env("HOME", folder.path())
+        .output()
+        .await?;
+    assert!(sealed.status.success(), "{}", String::from_utf8_lossy(&sealed.stderr));
+    let sealed = String::from_utf8(sealed.stdout)?.replace('\n', "\n    ");
+    let text = format!(
+        "- hosts: localhost\n  gather_facts: false\n  vars:\n    {sealed}\n  tasks:\n    \
+         - ansible.builtin.copy: {{ dest: \"{{{{ place }}}}/found\", mode: \"0600\", content: \
+         \"{{{{ sealed }}}}\" }}\n"
+    );
+    std::fs::write(folder.path().join("vault.yml"), text)?;
+    secret(&hub, json!({ "vault_password": "open sesame" })).await?;
+    let runner = Runner::start(&hub, config(&hub, folder.path())).await?;
+    let vars = json!({ "place": folder.path() });
+    let spec = json!({
+        "job_template_name": "vault", "tower_auth_secret": SECRET, "extra_vars": vars,
+    });
+    job(&hub, "vault", spec).await?;
+    let ended = result(&hub, "vault").await?;
+    assert_eq!(ended["status"], "successful", "{ended:#}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("found"))?, "the treasure");
+    runner.stop().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_inventory_that_is_not_there_is_refused_at_the_start() -> Result<()> {
+    let hub = Hub::new("inventory", 0).await?;
+    let folder = tempfile::tempdir()?;
+    let inventory = Some("no-such-hosts.ini".into());
+    let refused = Runner::start(&hub, Config { inventory, ..config(&hub, folder.path()) }).await;
+    let message = refused.err().unwrap().to_string();
+    assert_eq!(message, "there is no inventory no-such-hosts.ini");
     Ok(())
 }
 
