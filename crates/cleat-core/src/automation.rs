@@ -232,7 +232,7 @@ fn advance(seen: &Observed, policy: &Policy) -> PolicyAutomationStatus {
         order(&mut next, seen, policy, &mut due);
     }
     ledger::wait(&mut next, policy, due);
-    ledger::forget(&mut next, seen.now);
+    ledger::forget(&mut next, &seen.automation.spec, seen.now);
     // While a job is written down, what was glimpsed since it was decided still counts.
     let before = seen.automation.status.as_ref();
     if before.is_none_or(|before| before.pending_jobs.is_empty())

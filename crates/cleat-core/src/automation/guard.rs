@@ -41,8 +41,8 @@ pub(super) fn per_minute(spec: &PolicyAutomationSpec) -> Option<usize> {
 }
 
 /// Whether a job counts for the limit.
-pub(super) fn counts(job: &RecentJob, now: Timestamp) -> bool {
-    end(job).is_some_and(|end| end > now)
+pub(super) fn counts(spec: &PolicyAutomationSpec, job: &RecentJob, now: Timestamp) -> bool {
+    per_minute(spec).is_some() && end(job).is_some_and(|end| end > now)
 }
 
 fn end(job: &RecentJob) -> Option<Timestamp> {

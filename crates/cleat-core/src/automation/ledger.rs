@@ -6,8 +6,8 @@ use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
 use cleat_api::policyautomation::{
-    ClusterEvent, EventHook, Mode, PendingJob, PolicyAutomationStatus, RecentJob, SinceRun,
-    WaitingCluster,
+    ClusterEvent, EventHook, Mode, PendingJob, PolicyAutomationSpec, PolicyAutomationStatus,
+    RecentJob, SinceRun, WaitingCluster,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -191,7 +191,11 @@ fn enter(
 
 /// Of the jobs that ended, only some are remembered, those that failed apart from the others: a
 /// failure is not covered by what went well since. What still counts for a limit is kept.
-pub(super) fn forget(next: &mut PolicyAutomationStatus, now: Timestamp) {
+pub(super) fn forget(
+    next: &mut PolicyAutomationStatus,
+    spec: &PolicyAutomationSpec,
+    now: Timestamp,
+) {
     let (mut well, mut ill, mut more) = (0_usize, 0_usize, 0_usize);
     next.recent_jobs.retain(|job| {
         let result = job.result.as_deref();
@@ -204,7 +208,7 @@ pub(super) fn forget(next: &mut PolicyAutomationStatus, now: Timestamp) {
             (&mut well, REMEMBERED)
         };
         *count += 1;
-        *count <= most || guard::counts(job, now)
+        *count <= most || guard::counts(spec, job, now)
     });
 }
 
