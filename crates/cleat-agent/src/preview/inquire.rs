@@ -165,6 +165,7 @@ mod tests {
             terminating: false,
             owners: owners.iter().map(owner).collect(),
             account: None,
+            labels: BTreeMap::new(),
         }
     }
 

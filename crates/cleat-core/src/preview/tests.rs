@@ -1,5 +1,6 @@
 //! Answers and plans, as people read them.
 
+use std::collections::BTreeMap;
 use std::string::{String, ToString as _};
 use std::vec;
 use std::vec::Vec;
@@ -35,7 +36,14 @@ fn foreseen(id: Id, prospect: Prospect) -> Foreseen {
 }
 
 fn found(id: Id) -> Found {
-    Found { id, uid: "2".to_string(), terminating: false, owners: vec![], account: None }
+    Found {
+        id,
+        uid: "2".to_string(),
+        terminating: false,
+        owners: vec![],
+        account: None,
+        labels: BTreeMap::new(),
+    }
 }
 
 #[test]

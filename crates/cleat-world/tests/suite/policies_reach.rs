@@ -115,6 +115,7 @@ impl Reach {
             Live {
                 name: self.name.clone(),
                 cluster_id: format!("id-of-{}", self.name),
+                hub_address: format!("https://hub.of.{}", self.name),
                 hub_client: hub_client.clone(),
                 cluster_client: cluster_client.clone(),
                 clock: Clock::system(),

@@ -112,6 +112,7 @@ async fn an_agent_that_lives_and_never_answers_is_told() -> Result<()> {
         Live {
             name: party.name.clone(),
             cluster_id: format!("id-of-{}", party.name),
+            hub_address: format!("https://hub.of.{}", party.name),
             hub_client: party.fleet.hub.clone(),
             cluster_client: party.cluster.clone(),
             clock: Clock::system(),
