@@ -44,6 +44,7 @@ const POLICY: &str = "policies.policy.open-cluster-management.io";
 const POLICY_BINDING: &str = "placementbindings.policy.open-cluster-management.io";
 const POLICY_SET: &str = "policysets.policy.open-cluster-management.io";
 const SERVICE: &str = "criticalservices.protection.open-cluster-management.io";
+const PREVIEW: &str = "removalpreviews.cleat.dev";
 const AUTOMATION: &str = "policyautomations.policy.open-cluster-management.io";
 
 #[test]
@@ -70,7 +71,8 @@ fn they_are_sorted_and_have_a_status_of_their_own() {
             PLACEMENT,
             POLICY,
             AUTOMATION,
-            POLICY_SET
+            POLICY_SET,
+            PREVIEW
         ]
     );
     for definition in &all {
@@ -87,7 +89,8 @@ fn they_are_sorted_and_have_a_status_of_their_own() {
         assert_eq!(scope(everywhere), "Cluster");
     }
     let policies = [CONFIGURATION, POLICY, POLICY_BINDING, POLICY_SET, AUTOMATION, JOB];
-    for namespaced in [WORK, SET, PLACEMENT, DECISION, BINDING].into_iter().chain(policies) {
+    for namespaced in [WORK, SET, PLACEMENT, DECISION, BINDING, PREVIEW].into_iter().chain(policies)
+    {
         assert_eq!(scope(namespaced), "Namespaced");
     }
     let short = |name| found(name).spec.names.short_names.unwrap_or_default();
