@@ -45,6 +45,16 @@ impl Fuse {
     }
 }
 
+/// Tells that the fuse has blown when the last request has ended, or was given up: whoever asks for
+/// many things at once gives up the rest when one of them fails.
+struct Blows(Arc<Notify>);
+
+impl Drop for Blows {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
 #[derive(Clone)]
 struct Fused {
     fuse: Fuse,
@@ -74,10 +84,10 @@ impl Service<Request<Body>> for Fused {
                     Ok(through.send(request).await?)
                 }
                 Ok(_) => {
+                    let _blows = Blows(fuse.blown);
                     if fuse.last_is_done {
                         drop(through.send(request).await);
                     }
-                    fuse.blown.notify_one();
                     Err("the agent is dead".into())
                 }
                 Err(_) => Err("the agent is dead".into()),
