@@ -3,7 +3,7 @@
 use alloc::borrow::ToOwned as _;
 use alloc::string::String;
 
-use cleat_api::configurationpolicy::{ConfigurationPolicySpec, STOPPED};
+use cleat_api::configurationpolicy::{ConfigurationPolicySpec, ENCRYPTION_IV, STOPPED};
 use cleat_api::policy::PolicyTemplate;
 use cleat_api::policy::name::{
     CLUSTER_NAME, CLUSTER_NAMESPACE, OLD_CLUSTER_NAME, OLD_CLUSTER_NAMESPACE, PARENT_POLICY,
@@ -47,7 +47,12 @@ pub(crate) fn object(seen: &Observed, local: &Policy, template: &PolicyTemplate)
             "blockOwnerDeletion": true,
         }],
     });
-    let annotations = map(definition.pointer("/metadata/annotations"));
+    let mut annotations = map(definition.pointer("/metadata/annotations"));
+    // What the hub encrypted can be read only with the vector that it sent along.
+    let told = local.object.pointer("/metadata/annotations");
+    if let Some(vector) = told.and_then(|told| told.get(ENCRYPTION_IV)) {
+        annotations.insert(ENCRYPTION_IV.to_owned(), vector.clone());
+    }
     if let (false, Some(metadata)) = (annotations.is_empty(), metadata.as_object_mut()) {
         metadata.insert("annotations".to_owned(), Value::Object(annotations));
     }

@@ -50,6 +50,16 @@ fn a_policy_becomes_a_copy_and_its_templates_objects() {
 }
 
 #[test]
+fn what_the_hub_encrypted_could_not_be_read_for_want_of_its_vector() {
+    let mut world = World::default();
+    world.send(spec(vec![template("a", "None")]));
+    let vector = "policy.open-cluster-management.io/encryption-iv";
+    world.hub.as_mut().unwrap()["metadata"]["annotations"] = json!({ vector: "SVY=" });
+    world.settle();
+    assert_eq!(world.templates["a"]["metadata"]["annotations"][vector], "SVY=");
+}
+
+#[test]
 fn a_change_on_the_hub_reaches_the_template_and_local_meddling_is_undone() {
     let mut world = sent(vec![template("a", "None"), template("b", "None")]);
     world.send(json!({
