@@ -1,5 +1,6 @@
 //! What runs for the hub, one file per story.
 
+mod asked;
 pub mod automation;
 pub mod clusters;
 mod defined;

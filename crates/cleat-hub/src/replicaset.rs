@@ -7,7 +7,6 @@ use std::time::Duration;
 use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::manifestworkreplicaset::{LONGEST_KEY, SET_LABEL};
 use cleat_api::placement::PLACEMENT_LABEL;
-use cleat_core::placement::Cluster;
 use cleat_core::replicaset::{self as core, Child, Decided, Observed, Setbacks};
 use cleat_core::write::{Action, Outcome, Plan, Write};
 use cleat_runtime::execute::Executor;
@@ -15,6 +14,7 @@ use cleat_runtime::queue::Wake;
 use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams};
 
+use crate::asked;
 use crate::defined::{self, Unsure};
 use crate::followed::{Followed, Key};
 use crate::kinds::{self, every};
@@ -143,16 +143,9 @@ impl Replicasets {
         seen: &mut Observed,
         names: &BTreeSet<String>,
     ) -> Result<(), Unsure> {
-        let clusters = every(&self.hub_client, &None, kinds::CLUSTER);
-        for name in names {
-            match clusters.get_opt(name).await? {
-                Some(found) => {
-                    let cluster = Arc::new(Cluster::read(&found.metadata, &found.data));
-                    seen.clusters.insert(name.clone(), cluster);
-                }
-                None => drop(seen.clusters.remove(name)),
-            }
-        }
+        let asked = asked::clusters(&self.hub_client, names).await?;
+        seen.clusters.retain(|name, _| !asked.all && !names.contains(name));
+        seen.clusters.extend(asked.clusters.into_iter().map(|one| (one.name.clone(), one)));
         Ok(())
     }
 

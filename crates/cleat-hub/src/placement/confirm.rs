@@ -3,19 +3,16 @@
 //! definition goes.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use cleat_core::placement::{Cluster, Defined, Observed, Wish};
+use cleat_core::placement::{Defined, Observed, Wish};
 use kube::api::ListParams;
 
 use super::Placements;
+use crate::asked;
 use crate::defined::{self, Unsure};
 use crate::followed::Kept as _;
 use crate::kinds::{self, every};
 use crate::view::{ClusterSet, SetBinding};
-
-/// More clusters than this are listed rather than asked for one by one.
-const ONE_BY_ONE: usize = 16;
 
 impl Placements {
     /// Puts what the server says now into the observation: the placement, the sets it may choose
@@ -82,19 +79,9 @@ impl Placements {
         seen: &mut Observed,
         names: &BTreeSet<String>,
     ) -> Result<(), Unsure> {
-        let clusters = every(&self.hub_client, &None, kinds::CLUSTER);
-        let mut found = Vec::new();
-        if names.len() > ONE_BY_ONE {
-            found = clusters.list(&ListParams::default()).await?.items;
-            seen.clusters.clear();
-        } else {
-            for name in names {
-                found.extend(clusters.get_opt(name).await?);
-            }
-            seen.clusters.retain(|cluster| !names.contains(&cluster.name));
-        }
-        let read = found.iter().map(|one| Arc::new(Cluster::read(&one.metadata, &one.data)));
-        seen.clusters.extend(read);
+        let asked = asked::clusters(&self.hub_client, names).await?;
+        seen.clusters.retain(|cluster| !asked.all && !names.contains(&cluster.name));
+        seen.clusters.extend(asked.clusters);
         seen.clusters.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(())
     }

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cleat_api::placement::PLACEMENT_LABEL;
-use cleat_core::placement::Cluster;
 use cleat_core::propagation::{self as core, Asked, Binding, Observed, PolicySet, Root, Source};
 use cleat_core::replicaset::Decided;
 use cleat_core::write::Write;
@@ -13,11 +12,9 @@ use kube::api::{DynamicObject, ListParams};
 
 use super::Propagation;
 use super::follow::{BINDING, POLICY, RULE, SET};
+use crate::asked;
 use crate::defined::{self, Unsure};
 use crate::kinds::{self, Kind, every};
-
-/// More clusters than this are listed rather than asked for one by one.
-const ONE_BY_ONE: usize = 16;
 
 impl Propagation {
     /// The observation with what the server says now. An error: something could not be read, and
@@ -88,21 +85,9 @@ impl Propagation {
         seen: &mut Observed,
         names: &BTreeSet<String>,
     ) -> Result<(), Unsure> {
-        let clusters = every(&self.hub_client, &None, kinds::CLUSTER);
-        let mut found = Vec::new();
-        if names.len() > ONE_BY_ONE {
-            found = clusters.list(&ListParams::default()).await?.items;
-            seen.clusters.clear();
-        } else {
-            for name in names {
-                found.extend(clusters.get_opt(name).await?);
-            }
-            seen.clusters.retain(|name, _| !names.contains(name));
-        }
-        seen.clusters.extend(found.iter().map(|one| {
-            let cluster = Cluster::read(&one.metadata, &one.data);
-            (cluster.name.clone(), Arc::new(cluster))
-        }));
+        let asked = asked::clusters(&self.hub_client, names).await?;
+        seen.clusters.retain(|name, _| !asked.all && !names.contains(name));
+        seen.clusters.extend(asked.clusters.into_iter().map(|one| (one.name.clone(), one)));
         Ok(())
     }
 
