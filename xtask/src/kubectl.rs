@@ -71,7 +71,7 @@ impl Embedded {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let built = Command::new(cargo)
             .current_dir(crate::root())
-            .args(["build", "--quiet", "--package", "cleat"])
+            .args(["build", "--quiet", "--workspace", "--bin", "cleat"])
             .status()
             .context("run cargo build")?;
         if !built.success() {

@@ -109,8 +109,9 @@ fn run_suite(kubeconfig: &Path, args: &[String]) -> Result<()> {
     let at_once = std::env::var("RUST_TEST_THREADS").unwrap_or_else(|_| AT_ONCE.to_owned());
     let status = Command::new(cargo)
         .current_dir(crate::root())
-        .args(["test", "--quiet", "--package", "cleat-world", "--test", "suite"])
-        .args(["--package", "cleat", "--test", "automation", "--"])
+        // The whole workspace, as `cargo test --workspace` builds it: naming packages would choose
+        // other features of the dependencies, and build everything a second time.
+        .args(["test", "--quiet", "--workspace", "--test", "suite", "--test", "automation", "--"])
         .args(args)
         .env("RUST_TEST_THREADS", at_once)
         .env(cleat_world::world::WORLD, kubeconfig)

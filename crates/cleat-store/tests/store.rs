@@ -7,19 +7,19 @@
     reason = "clippy.toml exempts test functions, but not what they call"
 )]
 
-#[path = "suite/crash.rs"]
+#[path = "store/crash.rs"]
 mod crash;
-#[path = "suite/disk.rs"]
+#[path = "store/disk.rs"]
 mod disk;
-#[path = "suite/failing.rs"]
+#[path = "store/failing.rs"]
 mod failing;
-#[path = "suite/gathering.rs"]
+#[path = "store/gathering.rs"]
 mod gathering;
-#[path = "suite/kill.rs"]
+#[path = "store/kill.rs"]
 mod kill;
-#[path = "suite/model.rs"]
+#[path = "store/model.rs"]
 mod model;
-#[path = "suite/ram.rs"]
+#[path = "store/ram.rs"]
 mod ram;
-#[path = "suite/watching.rs"]
+#[path = "store/watching.rs"]
 mod watching;
