@@ -16,6 +16,7 @@ pub mod init;
 pub mod join;
 pub mod leftovers;
 pub mod preview;
+mod strategy;
 mod table;
 pub mod unjoin;
 
