@@ -83,6 +83,14 @@ async fn unjoin(args: &Args, hub_client: &Client) -> Result<()> {
         let hint = format!("there is no cluster {}; `cleat clusters` shows all", args.name);
         return Err(Refused(hint).into());
     };
+    let status = cluster.status.clone().unwrap_or_default();
+    if args.cluster_destroyed && holds(&status.conditions, condition::AVAILABLE) {
+        eprintln!(
+            "{name} does not look destroyed: its agent was heard of lately. Without \
+             --cluster-destroyed, `cleat unjoin {name}` lets the agent do its part",
+            name = args.name
+        );
+    }
     if args.cluster_destroyed && !args.yes {
         confirm(&args.name)?;
     }

@@ -16,6 +16,7 @@ mod automation;
 mod certificates;
 mod clusters;
 mod clusters_access;
+mod clusters_admission;
 mod clusters_join;
 mod clusters_leave;
 mod clusters_life;
