@@ -5,10 +5,12 @@ use std::time::Duration;
 use anyhow::Result;
 use cleat_agent::policy;
 use cleat_api::configurationpolicy::{ConfigurationPolicy, FINALIZER, UNINSTALLING};
+use cleat_api::policy::Policy;
 use cleat_cli::uninstall;
+use cleat_world::eventually;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::ResourceExt as _;
-use kube::api::{Api, Patch};
+use kube::api::{Api, DeleteParams, Patch};
 use serde_json::json;
 
 use super::{Site, enforce, musthave, pruning};
@@ -103,5 +105,39 @@ async fn policies_end_with_their_kind_and_begin_again_with_it() -> Result<()> {
     site.stands("p", "Compliant").await?;
     site.end("p").await?;
     assert!(site.maps().get_opt("a").await?.is_none());
+    Ok(())
+}
+
+/// What collects templates without an owner may come after the kind of the owner is back.
+#[tokio::test]
+async fn a_template_whose_owner_went_with_its_kind_prunes_nothing_when_the_kind_is_back()
+-> Result<()> {
+    let site = Site::alone("kind-returns").await?;
+    let owners: Api<Policy> = Api::namespaced(site.cluster.clone(), &site.name);
+    let owner = json!({
+        "metadata": { "name": "root.p" }, "spec": { "disabled": false, "policy-templates": [] },
+    });
+    let owner = create(&owners, owner).await?;
+    let reference = json!({
+        "apiVersion": "policy.open-cluster-management.io/v1", "kind": "Policy",
+        "name": "root.p", "uid": owner.uid(),
+    });
+    let spec = pruning(enforce(vec![musthave(site.map("a", "1"))]), "DeleteAll");
+    let metadata = json!({ "name": "p", "ownerReferences": [reference] });
+    let made = create(&site.policies(), json!({ "metadata": metadata, "spec": spec })).await?;
+    site.stands("p", "Compliant").await?;
+    let name = "policies.policy.open-cluster-management.io";
+    undefine(&site.cluster, name, &[&site.name]).await?;
+    // Times are whole seconds: what is made anew must be younger.
+    let made_at = made.creation_timestamp().unwrap().0.as_second();
+    eventually("another second", || async {
+        Ok((jiff::Timestamp::now().as_second() > made_at).then_some(()))
+    })
+    .await?;
+    cleat_hub::prepare::prepare_cluster(&site.cluster).await?;
+    // As the garbage collector does, if it has not yet.
+    drop(site.policies().delete("p", &DeleteParams::default()).await);
+    site.absent(&site.policies(), "p").await?;
+    assert!(site.maps().get_opt("a").await?.is_some(), "pruned because the kind went");
     Ok(())
 }
