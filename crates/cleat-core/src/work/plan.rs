@@ -84,10 +84,12 @@ fn retire_all(seen: &Observed, book: &Book, last: Vec<Action>) -> Plan {
         if let Some(wish) = last_wish(seen, book, &fates) {
             return vec![vec![wish]];
         }
-        return match fates.values().any(marked) {
-            true => only(retire::unmark(seen, book, &fates)),
-            false => vec![vec![ledger::delete(seen, book)]],
-        };
+        if fates.values().any(marked) {
+            return only(retire::unmark(seen, book, &fates));
+        }
+        let mut steps = vec![vec![ledger::delete(seen, book)]];
+        steps.extend(only(retire::delete(seen, book, &fates)));
+        return steps;
     }
     if !fates.values().all(Fate::is_settled) {
         let unmark = retire::unmark(seen, book, &fates);
