@@ -18,6 +18,7 @@ pub(crate) struct Args {}
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(_: &Args) -> Result<()> {
+    let program = crate::program::build()?;
     let begun = Instant::now();
     let folder = Session::folder();
     let (session, differences) = (Session::load(&folder)?, Differences::load(&folder)?);
@@ -33,7 +34,7 @@ pub(crate) fn run(_: &Args) -> Result<()> {
                 play(&session, &binaries, &planes.kubeconfig(), &dir.join("real")).await
             };
             let ours = async {
-                let ours = Embedded::start(&dir.join("cleat")).await?;
+                let ours = Embedded::start(&program, &dir.join("cleat")).await?;
                 play(&session, &binaries, &ours.kubeconfig, &dir.join("ours")).await
             };
             tokio::try_join!(real, ours)
@@ -67,21 +68,10 @@ struct Embedded {
 }
 
 impl Embedded {
-    async fn start(dir: &Path) -> Result<Self> {
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let built = Command::new(cargo)
-            .current_dir(crate::root())
-            .args(["build", "--quiet", "--workspace", "--bin", "cleat"])
-            .status()
-            .context("run cargo build")?;
-        if !built.success() {
-            bail!("cleat does not build");
-        }
+    async fn start(program: &Path, dir: &Path) -> Result<Self> {
         if dir.exists() {
             std::fs::remove_dir_all(dir).context("remove what an earlier session left")?;
         }
-        // Cargo puts all of a workspace's programs into one folder.
-        let program = std::env::current_exe().context("find this program")?.with_file_name("cleat");
         let child = Command::new(program)
             .args(["up", "--clusters", "0", "--no-pretend", "--bare", "--dir"])
             .arg(dir)

@@ -5,7 +5,9 @@ mod conformance;
 mod generate;
 mod kubectl;
 mod kubernetes;
+mod program;
 mod tidy;
+mod tour;
 
 use std::path::{Path, PathBuf};
 
@@ -35,6 +37,7 @@ enum Chore {
     Kubernetes(kubernetes::Args),
     /// Licences, sources, dependency arrows, sizes and names of files.
     Tidy,
+    Tour(tour::Args),
 }
 
 fn main() -> Result<()> {
@@ -49,6 +52,7 @@ fn main() -> Result<()> {
         Chore::Kubectl(args) => kubectl::run(&args),
         Chore::Kubernetes(args) => kubernetes::run(args),
         Chore::Tidy => tidy::run(),
+        Chore::Tour(args) => tour::run(&args),
     }
 }
 

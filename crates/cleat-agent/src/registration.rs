@@ -17,7 +17,7 @@ use cleat_core::write::Side;
 use cleat_runtime::execute::{Executor, Read};
 
 pub use self::credentials::{Credentials, HubAddress};
-pub use self::enrol::{Enrolment, News, enrol, hub_id};
+pub use self::enrol::{Enrolment, News, Place, check, enrol, hub_id};
 pub use self::keep::Keep;
 pub use self::line::Line;
 pub use self::live::{Live, Rotation, live};

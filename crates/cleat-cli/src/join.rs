@@ -9,15 +9,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::ValueEnum;
 use cleat_agent::registration::{
-    Enrolment, Error, HubAddress, Keep, NAMESPACE, News, cluster_id, enrol,
+    Enrolment, Error, HubAddress, Keep, NAMESPACE, News, check, cluster_id, enrol,
 };
 use cleat_api::managedcluster::{ClientConfig, RemoveStrategy};
-use cleat_core::name;
 use cleat_core::registration::agent::Application;
+use cleat_core::registration::identity::is_cluster_name;
 use cleat_core::registration::join::Refusal;
 use cleat_core::write::{Action, Side, Write};
 use cleat_hub::prepare;
-use kube::Client;
+use cleat_runtime::execute::Executor;
 
 use crate::connection::{ClusterArgs, FIELD_MANAGER, Which, block_on, executor, perform};
 use crate::{Refused, deployment};
@@ -118,7 +118,7 @@ async fn join(args: Args) -> Result<Next> {
         bail!("--hub-server must begin with https://");
     }
     if args.dry_run {
-        if !name::is_label(&args.name) {
+        if !is_cluster_name(&args.name) {
             return Err(Refused(Refusal::BadName(args.name).to_string()).into());
         }
         print_deployment(&args, &hub)?;
@@ -130,14 +130,9 @@ async fn join(args: Args) -> Result<Next> {
     let executor = executor(Some(hub_client), Some(cluster_client.clone()));
     let cluster_id =
         cluster_id(&executor, Side::Cluster).await.context("find out which cluster this is")?;
-    if args.deploy {
-        deploy(&args, &hub, &cluster_client).await?;
-        return Ok(Next::Nothing);
-    }
-    prepare::prepare_cluster(&cluster_client).await.context("give the cluster its kinds")?;
     let keep = match &args.credentials_dir {
-        Some(path) => Keep::Directory(path.clone()),
-        None => Keep::Secret { namespace: args.agent_namespace.clone() },
+        Some(path) if !args.deploy => Keep::Directory(path.clone()),
+        _ => Keep::Secret { namespace: args.agent_namespace.clone() },
     };
     let enrolment = Enrolment {
         executor,
@@ -149,19 +144,28 @@ async fn join(args: Args) -> Result<Next> {
         lifetime_seconds: None,
     };
     let name = args.name.clone();
-    let joined = enrol(&enrolment, |news| tell(&name, &news)).await;
-    match joined {
-        Ok(_) => {}
-        Err(Error::Refused(refusal)) => return Err(Refused(refusal.to_string()).into()),
-        Err(Error::RefusedByHub(message)) => {
-            return Err(Refused(format!("the hub refuses: {message}")).into());
-        }
-        Err(error) => return Err(error).with_context(|| format!("join as {name}")),
+    // Whatever can be refused is refused before anything is on the cluster.
+    check(&enrolment).await.or_else(|error| refuse(&name, error))?;
+    prepare::prepare_cluster(&cluster_client).await.context("give the cluster its kinds")?;
+    if args.deploy {
+        deploy(&args, &enrolment.hub, &enrolment.executor).await?;
+        return Ok(Next::Nothing);
     }
+    let joined = enrol(&enrolment, |news| tell(&name, &news)).await;
+    joined.map(drop).or_else(|error| refuse(&name, error))?;
     if args.no_run {
         return Ok(Next::Nothing);
     }
     Ok(Next::Agent { cluster: which, keep })
+}
+
+/// What people are to decide is told from what went wrong.
+fn refuse<T>(name: &str, error: Error) -> Result<T> {
+    match error {
+        Error::Refused(refusal) => Err(Refused(refusal.to_string()).into()),
+        Error::RefusedByHub(message) => Err(Refused(format!("the hub refuses: {message}")).into()),
+        error => Err(error).with_context(|| format!("join as {name}")),
+    }
 }
 
 fn tell(name: &str, news: &News) {
@@ -242,23 +246,11 @@ fn print_deployment(args: &Args, hub: &HubAddress) -> Result<()> {
     Ok(())
 }
 
-async fn deploy(args: &Args, hub: &HubAddress, cluster_client: &Client) -> Result<()> {
-    if !name::is_label(&args.name) {
-        return Err(Refused(Refusal::BadName(args.name.clone()).to_string()).into());
-    }
-    let executor = executor(None, Some(cluster_client.clone()));
-    let keep = Keep::Secret { namespace: args.agent_namespace.clone() };
-    if let Some(kept) = keep.load(&executor).await?
-        && !args.again
-    {
-        let (name, hub) = (kept.cluster, kept.hub.server);
-        return Err(Refused(Refusal::AlreadyJoined { name, hub }.to_string()).into());
-    }
-    prepare::prepare_cluster(cluster_client).await.context("give the cluster its kinds")?;
+async fn deploy(args: &Args, hub: &HubAddress, executor: &Executor) -> Result<()> {
     for deployment::Object { target, object } in args.deployment(hub) {
         let what = format!("apply {}", target.id);
         let write = Write::Apply { object, manager: FIELD_MANAGER.to_owned(), force: true };
-        perform(&executor, &what, Action { side: Side::Cluster, target, write }).await?;
+        perform(executor, &what, Action { side: Side::Cluster, target, write }).await?;
     }
     eprintln!(
         "the agent is deployed in {}; accept it on the hub with `cleat accept {}`",

@@ -16,7 +16,9 @@ pub mod init;
 pub mod join;
 pub mod leftovers;
 pub mod preview;
+mod strategy;
 mod table;
+pub mod uninstall;
 pub mod unjoin;
 
 pub use connection::{ClusterArgs, HubArgs, Which};

@@ -17,6 +17,7 @@ pub(crate) use self::show::summary;
 pub(crate) use self::subject::Subject;
 use crate::Refused;
 use crate::connection::{HubArgs, Which, block_on};
+use crate::strategy::Strategy;
 
 /// How many differences between two plans are told.
 const MOST_CHANGES: usize = 20;
@@ -24,7 +25,8 @@ const MOST_CHANGES: usize = 20;
 /// Shows what a removal would do on each cluster: what would be deleted, orphaned or kept, why and by
 /// which field, what would go along, and what would stand in the way. Nothing is changed: the
 /// clusters' agents answer from what they see and from dry runs. A cluster that does not answer is
-/// unknown, not empty. The plan's hash at the end is good for `cleat delete --plan`.
+/// unknown, not empty. The plan's hash at the end is good for `cleat delete --plan` and
+/// `cleat unjoin --plan`.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -65,14 +67,6 @@ enum Output {
     Yaml,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Strategy {
-    #[value(name = "Needless", alias = "needless")]
-    Needless,
-    #[value(name = "Required", alias = "required")]
-    Required,
-}
-
 pub fn run(args: &Args) -> Result<()> {
     block_on(async {
         let hub_client = Which::from(&args.hub).client().await?;
@@ -80,10 +74,7 @@ pub fn run(args: &Args) -> Result<()> {
             Verb::Delete { what, namespace } => Subject::parse(what, namespace)?,
             Verb::Unjoin { name, remove_strategy } => Subject::Leave {
                 cluster: name.clone(),
-                strategy: remove_strategy.map(|strategy| match strategy {
-                    Strategy::Needless => RemoveStrategy::Needless,
-                    Strategy::Required => RemoveStrategy::Required,
-                }),
+                strategy: remove_strategy.map(RemoveStrategy::from),
             },
         };
         let patience = Duration::from_secs(args.timeout.max(1));

@@ -6,9 +6,10 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use clap::ValueEnum;
 use cleat_api::leftoverrecord::LeftoverRecord;
-use cleat_api::managedcluster::{CLUSTER_DESTROYED, CLUSTER_NAME_LABEL, ManagedCluster, condition};
+use cleat_api::managedcluster::{
+    CLUSTER_DESTROYED, CLUSTER_NAME_LABEL, ManagedCluster, RemoveStrategy, condition,
+};
 use cleat_api::manifestwork::ManifestWork;
 use cleat_api::policy::Policy;
 use cleat_core::condition::{find, holds};
@@ -23,6 +24,8 @@ use serde_json::json;
 
 use self::progress::Progress;
 use crate::connection::{HubArgs, Which, block_on, executor, perform};
+use crate::preview::{Subject, still};
+use crate::strategy::Strategy;
 use crate::{Halted, Refused};
 
 /// How often the hub is asked how far it got.
@@ -47,6 +50,12 @@ pub struct Args {
     /// what it is believed to hold (see `cleat leftovers`)
     #[arg(long)]
     cluster_destroyed: bool,
+    /// The hash that `cleat preview unjoin` printed: refuse if the world has changed since
+    #[arg(long, conflicts_with = "cluster_destroyed")]
+    plan: Option<String>,
+    /// How long to wait for the cluster's answer about the plan, in seconds
+    #[arg(long, default_value_t = 15, requires = "plan")]
+    timeout: u64,
     /// Do not ask for the name again
     #[arg(long, short)]
     yes: bool,
@@ -58,14 +67,6 @@ pub struct Args {
     keep_waiting: bool,
     #[command(flatten)]
     hub: HubArgs,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Strategy {
-    #[value(name = "Needless", alias = "needless")]
-    Needless,
-    #[value(name = "Required", alias = "required")]
-    Required,
 }
 
 pub fn run(args: &Args) -> Result<()> {
@@ -82,8 +83,22 @@ async fn unjoin(args: &Args, hub_client: &Client) -> Result<()> {
         let hint = format!("there is no cluster {}; `cleat clusters` shows all", args.name);
         return Err(Refused(hint).into());
     };
+    let status = cluster.status.clone().unwrap_or_default();
+    if args.cluster_destroyed && holds(&status.conditions, condition::AVAILABLE) {
+        eprintln!(
+            "{name} does not look destroyed: its agent was heard of lately. Without \
+             --cluster-destroyed, `cleat unjoin {name}` lets the agent do its part",
+            name = args.name
+        );
+    }
     if args.cluster_destroyed && !args.yes {
         confirm(&args.name)?;
+    }
+    if let Some(plan) = &args.plan {
+        let strategy = args.remove_strategy.map(RemoveStrategy::from);
+        let subject = Subject::Leave { cluster: args.name.clone(), strategy };
+        let patience = Duration::from_secs(args.timeout.max(1));
+        drop(still(hub_client, &subject, plan, patience).await?);
     }
     let executor = executor(Some(hub_client.clone()), None);
     begin(args, &executor, &cluster).await?;
@@ -117,12 +132,9 @@ fn confirm(name: &str) -> Result<()> {
 async fn begin(args: &Args, executor: &Executor, cluster: &ManagedCluster) -> Result<()> {
     let mut patch = json!({ "metadata": { "uid": cluster.metadata.uid } });
     let mut changed = false;
-    let strategy = args.remove_strategy.map(|strategy| match strategy {
-        Strategy::Needless => "Needless",
-        Strategy::Required => "Required",
-    });
+    let strategy = args.remove_strategy.map(RemoveStrategy::from);
     if let (Some(strategy), Some(patch)) = (strategy, patch.as_object_mut()) {
-        changed |= strategy != cluster.spec.remove_strategy.as_str();
+        changed |= strategy != cluster.spec.remove_strategy;
         patch.insert("spec".to_owned(), json!({ "removeStrategy": strategy }));
     }
     if let (true, Some(metadata)) = (args.cluster_destroyed, patch.pointer_mut("/metadata")) {

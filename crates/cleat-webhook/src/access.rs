@@ -1,9 +1,11 @@
-//! Asking the hub whether somebody may let works use a service account's rights.
+//! Asking the hub whether somebody has a right: to let works use a service account's, to accept
+//! clusters, to move them between sets, to use a set's.
 
 use std::collections::BTreeMap;
 
 use cleat_api::admission::Review;
 use cleat_api::manifestwork::{EXECUTE_AS, GROUP};
+use cleat_core::registration::admission::Right;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
@@ -25,7 +27,7 @@ struct UserInfo {
 pub(crate) async fn allowed(
     hub_client: &kube::Client,
     user: &Value,
-    review: &Review,
+    right: ResourceAttributes,
 ) -> kube::Result<bool> {
     let UserInfo { username, uid, groups, extra } =
         UserInfo::deserialize(user).map_err(kube::Error::SerdeError)?;
@@ -35,14 +37,7 @@ pub(crate) async fn allowed(
             uid: Some(uid).filter(|uid| !uid.is_empty()),
             groups: Some(groups),
             extra: Some(extra),
-            resource_attributes: Some(ResourceAttributes {
-                group: Some(GROUP.to_owned()),
-                resource: Some("manifestworks".to_owned()),
-                verb: Some(EXECUTE_AS.to_owned()),
-                namespace: Some(review.namespace.clone()),
-                name: Some(review.name.clone()),
-                ..Default::default()
-            }),
+            resource_attributes: Some(right),
             ..Default::default()
         },
         ..Default::default()
@@ -50,6 +45,44 @@ pub(crate) async fn allowed(
     let reviews: Api<SubjectAccessReview> = Api::all(hub_client.clone());
     let answer = reviews.create(&PostParams::default(), &question).await?;
     Ok(answer.status.is_some_and(|status| status.allowed && !status.denied.unwrap_or_default()))
+}
+
+/// The right to let works use an account's rights.
+pub(crate) fn execute_as(review: &Review) -> ResourceAttributes {
+    ResourceAttributes {
+        group: Some(GROUP.to_owned()),
+        resource: Some("manifestworks".to_owned()),
+        verb: Some(EXECUTE_AS.to_owned()),
+        namespace: Some(review.namespace.clone()),
+        name: Some(review.name.clone()),
+        ..Default::default()
+    }
+}
+
+/// The group of clusters and their sets.
+const CLUSTERS: &str = "cluster.open-cluster-management.io";
+
+/// A right about clusters.
+pub(crate) fn about_clusters(right: &Right) -> ResourceAttributes {
+    let Right { verb, resource, subresource, name } = right;
+    ResourceAttributes {
+        group: Some(CLUSTERS.to_owned()),
+        resource: Some((*resource).to_owned()),
+        subresource: Some((*subresource).to_owned()),
+        verb: Some((*verb).to_owned()),
+        name: Some(name.clone()),
+        ..Default::default()
+    }
+}
+
+/// What to tell somebody who lacks one of those.
+pub(crate) fn denial_about_clusters(user: &Value, right: &Right) -> String {
+    let user = user.get("username").and_then(Value::as_str).unwrap_or_default();
+    let Right { verb, resource, subresource, name } = right;
+    format!(
+        "user {user} may not do this to {name}: it needs the verb {verb} on \
+         {resource}/{subresource}.{CLUSTERS} with that resource name; ask for a role that grants it"
+    )
 }
 
 /// What to tell somebody who has not.

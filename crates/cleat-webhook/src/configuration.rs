@@ -8,7 +8,10 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::{MANIFEST_WORK_PATH, MANIFEST_WORK_REPLICA_SET_PATH, POLICY_PATH, POLICY_SET_PATH};
+use crate::{
+    MANAGED_CLUSTER_PATH, MANAGED_CLUSTER_SET_BINDING_PATH, MANIFEST_WORK_PATH,
+    MANIFEST_WORK_REPLICA_SET_PATH, POLICY_PATH, POLICY_SET_PATH,
+};
 
 /// The name of the configuration.
 const NAME: &str = "cleat-works";
@@ -31,47 +34,98 @@ pub enum Reach {
 /// webhook that is down keeps new works away, but no work from losing its finalizer. It keeps no
 /// policy away: what is wrong with one is told in its status as well.
 pub fn configuration(authority: Option<&str>, reach: &Reach) -> ValidatingWebhookConfiguration {
-    let webhook =
-        |[group, resource, version]: [&str; 3], path: &str, down: &str| ValidatingWebhook {
-            name: format!("{resource}.{group}"),
-            admission_review_versions: vec!["v1".to_owned()],
-            client_config: client_config(authority, reach, path),
-            failure_policy: Some(down.to_owned()),
-            match_policy: Some("Equivalent".to_owned()),
-            side_effects: "None".to_owned(),
-            timeout_seconds: Some(10),
-            rules: Some(vec![RuleWithOperations {
-                api_groups: Some(vec![group.to_owned()]),
-                api_versions: Some(vec![version.to_owned()]),
-                operations: Some(vec!["CREATE".to_owned(), "UPDATE".to_owned()]),
-                resources: Some(vec![resource.to_owned()]),
-                scope: Some("Namespaced".to_owned()),
-            }]),
-            match_conditions: Some(vec![MatchCondition {
-                name: "spec-is-new".to_owned(),
-                expression: SPEC_IS_NEW.to_owned(),
-            }]),
-            ..Default::default()
-        };
+    let judged = |one: &Judged| ValidatingWebhook {
+        name: format!("{}.{}", one.resource, one.group),
+        admission_review_versions: vec!["v1".to_owned()],
+        client_config: client_config(authority, reach, one.path),
+        failure_policy: Some(one.down.to_owned()),
+        match_policy: Some("Equivalent".to_owned()),
+        side_effects: "None".to_owned(),
+        timeout_seconds: Some(10),
+        rules: Some(vec![RuleWithOperations {
+            api_groups: Some(vec![one.group.to_owned()]),
+            api_versions: Some(vec![one.version.to_owned()]),
+            operations: Some(vec!["CREATE".to_owned(), "UPDATE".to_owned()]),
+            resources: Some(vec![one.resource.to_owned()]),
+            scope: Some(one.scope.to_owned()),
+        }]),
+        match_conditions: Some(vec![MatchCondition {
+            name: "spec-is-new".to_owned(),
+            expression: one.changed.to_owned(),
+        }]),
+        ..Default::default()
+    };
     ValidatingWebhookConfiguration {
         metadata: ObjectMeta { name: Some(NAME.to_owned()), ..Default::default() },
-        webhooks: Some(vec![
-            webhook([manifestwork::GROUP, "manifestworks", "v1"], MANIFEST_WORK_PATH, "Fail"),
-            webhook(
-                [manifestwork::GROUP, "manifestworkreplicasets", "v1alpha1"],
-                MANIFEST_WORK_REPLICA_SET_PATH,
-                "Fail",
-            ),
-            webhook([policy::GROUP, "policies", "v1"], POLICY_PATH, "Ignore"),
-            webhook([policy::GROUP, "policysets", "v1beta1"], POLICY_SET_PATH, "Ignore"),
-        ]),
+        webhooks: Some(JUDGED.iter().map(judged).collect()),
     }
 }
+
+/// A kind that is judged.
+struct Judged {
+    group: &'static str,
+    version: &'static str,
+    resource: &'static str,
+    scope: &'static str,
+    path: &'static str,
+    /// Which changes are.
+    changed: &'static str,
+    /// What happens to writes while nobody answers.
+    down: &'static str,
+}
+
+impl Judged {
+    const fn namespaced(
+        [group, version, resource]: [&'static str; 3],
+        path: &'static str,
+        down: &'static str,
+    ) -> Self {
+        Self { group, version, resource, scope: "Namespaced", path, changed: SPEC_IS_NEW, down }
+    }
+}
+
+const CLUSTERS: &str = "cluster.open-cluster-management.io";
+
+const JUDGED: [Judged; 6] = [
+    Judged::namespaced([manifestwork::GROUP, "v1", "manifestworks"], MANIFEST_WORK_PATH, "Fail"),
+    Judged::namespaced(
+        [manifestwork::GROUP, "v1alpha1", "manifestworkreplicasets"],
+        MANIFEST_WORK_REPLICA_SET_PATH,
+        "Fail",
+    ),
+    Judged {
+        group: CLUSTERS,
+        version: "v1",
+        resource: "managedclusters",
+        scope: "Cluster",
+        path: MANAGED_CLUSTER_PATH,
+        changed: SPEC_OR_SET_IS_NEW,
+        down: "Fail",
+    },
+    Judged::namespaced(
+        [CLUSTERS, "v1beta2", "managedclustersetbindings"],
+        MANAGED_CLUSTER_SET_BINDING_PATH,
+        "Fail",
+    ),
+    Judged::namespaced([policy::GROUP, "v1", "policies"], POLICY_PATH, "Ignore"),
+    Judged::namespaced([policy::GROUP, "v1beta1", "policysets"], POLICY_SET_PATH, "Ignore"),
+];
 
 /// The API server sets the generation itself, before it asks; no client can hide a change.
 const SPEC_IS_NEW: &str = "request.operation != 'UPDATE' \
     || !has(object.metadata.generation) || !has(oldObject.metadata.generation) \
     || object.metadata.generation != oldObject.metadata.generation";
+
+/// The same, or the label that says in which set a cluster is.
+const SPEC_OR_SET_IS_NEW: &str = "request.operation != 'UPDATE' \
+    || !has(object.metadata.generation) || !has(oldObject.metadata.generation) \
+    || object.metadata.generation != oldObject.metadata.generation \
+    || (has(object.metadata.labels) \
+        && 'cluster.open-cluster-management.io/clusterset' in object.metadata.labels \
+        ? object.metadata.labels['cluster.open-cluster-management.io/clusterset'] : '') \
+    != (has(oldObject.metadata.labels) \
+        && 'cluster.open-cluster-management.io/clusterset' in oldObject.metadata.labels \
+        ? oldObject.metadata.labels['cluster.open-cluster-management.io/clusterset'] : '')";
 
 /// Where an API server sends its questions.
 pub fn client_config(authority: Option<&str>, reach: &Reach, path: &str) -> WebhookClientConfig {
@@ -96,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_fails_closed_for_works_and_has_no_side_effects() {
+    fn it_fails_closed_but_for_policies_and_has_no_side_effects() {
         let reach = Reach::Url("https://127.0.0.1:9443/".to_owned());
         let webhooks = configuration(Some("pem"), &reach).webhooks.unwrap();
         let urls: Vec<_> =
@@ -106,13 +160,15 @@ mod tests {
             [
                 "https://127.0.0.1:9443/validate-manifestwork",
                 "https://127.0.0.1:9443/validate-manifestworkreplicaset",
+                "https://127.0.0.1:9443/validate-managedcluster",
+                "https://127.0.0.1:9443/validate-managedclustersetbinding",
                 "https://127.0.0.1:9443/validate-policy-open-cluster-management-io-v1-policy",
                 "https://127.0.0.1:9443/validate-policy-open-cluster-management-io-v1beta1-policyset",
             ]
         );
         for webhook in webhooks {
-            let works = webhook.name.ends_with("work.open-cluster-management.io");
-            let expected = if works { "Fail" } else { "Ignore" };
+            let policies = webhook.name.ends_with(".policy.open-cluster-management.io");
+            let expected = if policies { "Ignore" } else { "Fail" };
             assert_eq!(webhook.failure_policy.as_deref(), Some(expected));
             assert_eq!(webhook.side_effects, "None");
             assert!(webhook.name.split('.').count() >= 3);

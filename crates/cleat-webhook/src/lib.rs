@@ -1,10 +1,12 @@
 //! AdmissionReview in, pure decision, AdmissionReview out.
 //!
-//! What is decided, `cleat_api::admission` decides. This crate knows the protocol, asks the hub's
+//! What is decided, `cleat_api::admission` decides for works and policies, and
+//! `cleat_core::registration::admission` for clusters. This crate knows the protocol, asks the hub's
 //! authorizer where a decision needs it, and says how an API server finds us. It neither listens
 //! nor makes certificates: whoever runs it brings a socket, or none at all.
 
 mod access;
+mod clusters;
 mod configuration;
 mod judge;
 mod review;
@@ -24,3 +26,9 @@ pub const POLICY_PATH: &str = "/validate-policy-open-cluster-management-io-v1-po
 
 /// Where PolicySets are judged.
 pub const POLICY_SET_PATH: &str = "/validate-policy-open-cluster-management-io-v1beta1-policyset";
+
+/// Where ManagedClusters are judged.
+pub const MANAGED_CLUSTER_PATH: &str = "/validate-managedcluster";
+
+/// Where ManagedClusterSetBindings are judged.
+pub const MANAGED_CLUSTER_SET_BINDING_PATH: &str = "/validate-managedclustersetbinding";

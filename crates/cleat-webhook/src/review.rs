@@ -3,7 +3,11 @@
 use cleat_api::admission::{self, Rules, Verdict};
 use serde_json::{Value, json};
 
-use crate::{MANIFEST_WORK_PATH, MANIFEST_WORK_REPLICA_SET_PATH, POLICY_PATH, POLICY_SET_PATH};
+use crate::clusters::{self, Demand};
+use crate::{
+    MANAGED_CLUSTER_PATH, MANAGED_CLUSTER_SET_BINDING_PATH, MANIFEST_WORK_PATH,
+    MANIFEST_WORK_REPLICA_SET_PATH, POLICY_PATH, POLICY_SET_PATH,
+};
 
 /// Not a review that can be answered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,8 +25,21 @@ pub enum BadReview {
 pub(crate) struct Question<'a> {
     pub(crate) uid: &'a str,
     pub(crate) user: &'a Value,
-    verdict: fn(&Value, Option<&Value>, &Rules) -> Verdict,
+    matter: Matter,
     change: Option<Change<'a>>,
+}
+
+/// What a question is about, and who judges it.
+#[derive(Clone, Copy)]
+enum Matter {
+    Spec(fn(&Value, Option<&Value>, &Rules) -> Verdict),
+    Cluster(fn(&Value, Option<&Value>) -> Demand),
+}
+
+/// What was decided, as far as it can be without asking the hub.
+pub(crate) enum Judgement {
+    Spec(Verdict),
+    Cluster(Demand),
 }
 
 /// What is to be written, over what.
@@ -33,11 +50,13 @@ struct Change<'a> {
 
 impl<'a> Question<'a> {
     pub(crate) fn read(path: &str, review: &'a Value) -> Result<Self, BadReview> {
-        let verdict = match path {
-            MANIFEST_WORK_PATH => admission::manifest_work,
-            MANIFEST_WORK_REPLICA_SET_PATH => admission::manifest_work_replica_set,
-            POLICY_PATH => admission::policy,
-            POLICY_SET_PATH => admission::policy_set,
+        let matter = match path {
+            MANIFEST_WORK_PATH => Matter::Spec(admission::manifest_work),
+            MANIFEST_WORK_REPLICA_SET_PATH => Matter::Spec(admission::manifest_work_replica_set),
+            MANAGED_CLUSTER_PATH => Matter::Cluster(clusters::cluster),
+            MANAGED_CLUSTER_SET_BINDING_PATH => Matter::Cluster(clusters::binding),
+            POLICY_PATH => Matter::Spec(admission::policy),
+            POLICY_SET_PATH => Matter::Spec(admission::policy_set),
             _ => return Err(BadReview::UnknownPath),
         };
         let word = |field: &str| review.get(field).and_then(Value::as_str);
@@ -56,13 +75,18 @@ impl<'a> Question<'a> {
         let change = given("object")
             .filter(|_| judged)
             .map(|object| Change { object, old: given("oldObject") });
-        Ok(Self { uid, user: request.get("userInfo").unwrap_or(&Value::Null), verdict, change })
+        Ok(Self { uid, user: request.get("userInfo").unwrap_or(&Value::Null), matter, change })
     }
 
-    pub(crate) fn judge(&self, rules: &Rules) -> Verdict {
-        match &self.change {
-            Some(Change { object, old }) => (self.verdict)(object, *old, rules),
-            None => Verdict::Allowed { warnings: Vec::new() },
+    pub(crate) fn judge(&self, rules: &Rules) -> Judgement {
+        match (&self.change, self.matter) {
+            (Some(Change { object, old }), Matter::Spec(verdict)) => {
+                Judgement::Spec(verdict(object, *old, rules))
+            }
+            (Some(Change { object, old }), Matter::Cluster(demand)) => {
+                Judgement::Cluster(demand(object, *old))
+            }
+            (None, _) => Judgement::Spec(Verdict::Allowed { warnings: Vec::new() }),
         }
     }
 

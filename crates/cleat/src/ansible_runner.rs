@@ -1,5 +1,6 @@
 //! `cleat ansible-runner`: runs AnsibleJobs with ansible-playbook, where no platform does.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -56,6 +57,12 @@ pub(crate) fn guard() -> Result<()> {
     std::process::exit(code)
 }
 
+/// How the runner starts a guard.
+pub(crate) fn guard_command() -> Result<Vec<OsString>> {
+    let program = std::env::current_exe().context("find this program")?;
+    Ok(vec![program.into(), GUARD.into()])
+}
+
 /// What this machine is called.
 fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -80,12 +87,11 @@ async fn serve(args: Args) -> Result<()> {
         (_, Some((namespace, name))) => Playbooks::ConfigMap { namespace, name },
         (directory, None) => Playbooks::Directory(directory.unwrap_or_default()),
     };
-    let program = std::env::current_exe().context("find this program")?;
     let config = Config {
         namespace: args.namespace,
         program: args.ansible_playbook,
         inventory: args.inventory,
-        guard: vec![program.into(), GUARD.into()],
+        guard: guard_command()?,
         name: args.name.unwrap_or_else(host),
         timeout: Duration::from_secs(args.timeout),
         at_once: usize::from(args.at_once),

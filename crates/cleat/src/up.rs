@@ -1,6 +1,7 @@
 //! `cleat up`: a hub and clusters in one process, durable in one directory.
 
 mod agents;
+mod demo;
 mod identity;
 mod kubeconfig;
 mod ports;
@@ -11,7 +12,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use cleat_apiserver::authn::{Authenticator, ServiceAccountTokens};
 use cleat_apiserver::tls::{self, ServeOptions, ServerCertificate, ServerTls};
 use cleat_apiserver::{Config, Server};
@@ -52,6 +53,9 @@ pub(crate) struct Args {
     /// Run plain Kubernetes API servers: none of Cleat's kinds, controllers and agents
     #[arg(long)]
     bare: bool,
+    /// Put a story on the fleet to try Cleat with: docs/tour.md walks through it
+    #[arg(long, conflicts_with = "bare")]
+    demo: bool,
 }
 
 /// The name of the server that is the hub.
@@ -76,6 +80,12 @@ pub(crate) fn run(args: Args) -> Result<()> {
 
 async fn up(args: Args) -> Result<()> {
     let begun = std::time::Instant::now();
+    if args.demo && (args.clusters < demo::CLUSTERS || args.no_pretend) {
+        bail!(
+            "the demo is about {} clusters or more, whose workloads look as if they ran",
+            demo::CLUSTERS
+        );
+    }
     std::fs::create_dir_all(&args.dir)
         .with_context(|| format!("create the directory {}", args.dir.display()))?;
     let disk = Disk::open(args.dir.join("cleat.redb")).with_context(|| {
@@ -95,13 +105,18 @@ async fn up(args: Args) -> Result<()> {
     kubeconfig::write(&kubeconfig, members.iter().map(Member::access))?;
     let (hub_member, others) = members.split_first().context("a fleet has a hub")?;
     let hub_client = Client::new(hub_member.server.router(), "default");
-    let others = others
+    let others: Vec<(String, Client)> = others
         .iter()
-        .map(|member| (member.name.clone(), Client::new(member.server.router(), "default")));
+        .map(|member| (member.name.clone(), Client::new(member.server.router(), "default")))
+        .collect();
     if !args.bare {
-        agents::start(&hub_member.server, others.collect(), &tasks).await?;
+        agents::start(&hub_member.server, others.clone(), &tasks).await?;
         clusters::start(clusters::Config::new(hub_client.clone()), &tasks);
-        tasks.spawn("hub", hub::run(hub::Config { hub_client, namespace: None }, tasks.stop()));
+        let config = hub::Config { hub_client: hub_client.clone(), namespace: None };
+        tasks.spawn("hub", hub::run(config, tasks.stop()));
+    }
+    if args.demo {
+        demo::start(&hub_client, &others, &args.dir, &tasks).await.context("prepare the demo")?;
     }
     let (stop, stopped) = watch::channel(false);
     let mut serving = JoinSet::new();

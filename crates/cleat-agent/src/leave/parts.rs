@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use cleat_core::leave::parts::{BOOTSTRAP, CREDENTIALS, NAME, Observed, OwnPart, plan};
+use cleat_core::leave::parts::{BOOTSTRAP, CREDENTIALS, NAME, Observed, OwnPart, PENDING, plan};
 use cleat_core::registration::hub::Seen;
 use cleat_core::work::contents::{Contents, Found, judge};
 use cleat_core::write::{Outcome, Side};
@@ -73,7 +73,7 @@ async fn observe(
 fn is_own(found: &Found) -> bool {
     let name = found.id.name.as_str();
     match found.id.resource.as_str() {
-        "secrets" => [CREDENTIALS, BOOTSTRAP].contains(&name),
+        "secrets" => [CREDENTIALS, PENDING, BOOTSTRAP].contains(&name),
         "serviceaccounts" | "deployments" => name == NAME,
         "replicasets" | "pods" => name.starts_with(NAME),
         _ => false,

@@ -11,12 +11,13 @@ use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, ManagedCluster, condition, r
 use cleat_core::condition::find;
 use cleat_core::id::{Id, Target};
 use cleat_core::registration::agent::{self, Application};
-use cleat_core::registration::identity::{Agent, SIGNER};
+use cleat_core::registration::identity::{Agent, SIGNER, is_cluster_name};
 use cleat_core::registration::{hub, join};
 use cleat_core::write::{Action, Outcome, Side, Write};
 use cleat_runtime::execute::{Executor, Read};
 use serde_json::{Value, json};
 
+use super::keep::Pending;
 use super::keys::Asked;
 use super::{Credentials, Error, HubAddress, Keep, cluster_id, keys};
 
@@ -56,21 +57,10 @@ pub async fn enrol(
     enrolment: &Enrolment,
     mut news: impl FnMut(News) + Send,
 ) -> Result<Credentials, Error> {
-    let Enrolment { executor, hub, application, agent, keep, again, lifetime_seconds } = enrolment;
+    let Enrolment { executor, hub, application, agent, keep, again: _, lifetime_seconds } =
+        enrolment;
     let name = &application.name;
-    let kept = keep.load(executor).await?;
-    let record = kept.map(|kept| join::Record { name: kept.cluster, hub: kept.hub.server });
-    let hub_id = hub_id(executor).await;
-    let wish = join::Wish {
-        name,
-        cluster_id: &application.cluster_id,
-        hub_id: hub_id.as_deref(),
-        hub: &hub.server,
-        again: *again,
-    };
-    let mut existing = cluster(executor, name).await?;
-    join::check(&wish, existing.as_ref(), record.as_ref())?;
-    if existing.is_none() {
+    if check(enrolment).await? == Place::Free {
         match executor
             .execute(vec![vec![agent::apply(application)]])
             .await
@@ -81,8 +71,7 @@ pub async fn enrol(
             Some(Outcome::Done(_)) => {}
             // Somebody was faster, perhaps for another cluster.
             Some(Outcome::AlreadyExists) => {
-                existing = cluster(executor, name).await?;
-                join::check(&wish, existing.as_ref(), record.as_ref())?;
+                check(enrolment).await?;
             }
             Some(Outcome::Refused(refusal)) => return Err(Error::RefusedByHub(refusal.message)),
             Some(Outcome::Lost(message)) => return Err(no_answer("ask to join", message)),
@@ -90,9 +79,24 @@ pub async fn enrol(
         }
     }
     news(News::Applied);
-    let agent = Agent::new(name, agent);
-    let asked = keys::ask(&agent)?;
-    let request = submit(executor, &agent, &asked, *lifetime_seconds).await?;
+    let pending = match keep.load_pending(executor).await? {
+        Some(kept) if (&kept.cluster, &kept.server) == (name, &hub.server) => kept,
+        _ => Pending::new(name, agent, &hub.server)?,
+    };
+    let agent = Agent::new(name, &pending.agent);
+    let asked = keys::ask_again(&agent, &pending.key)?;
+    let request = match standing_request(executor, &pending).await {
+        Some(request) => request,
+        None => {
+            // Kept before it is asked for: whoever accepts should find one key, however often an
+            // agent that waits is started anew.
+            keep.save_pending(executor, &pending).await?;
+            let request = submit(executor, &agent, &asked, *lifetime_seconds).await?;
+            let pending = Pending { request: request.clone(), ..pending };
+            keep.save_pending(executor, &pending).await?;
+            request
+        }
+    };
     let fingerprint = asked.fingerprint.clone();
     news(News::Waiting { request: request.clone(), fingerprint });
     let mut pause = tokio::time::interval(PAUSE);
@@ -101,8 +105,15 @@ pub async fn enrol(
         if let Some(certificate) = issued(executor, &request).await? {
             break certificate;
         }
-        let found = cluster(executor, name).await?;
-        let found = found.ok_or_else(|| Error::Removed { name: name.clone() })?;
+        let found = match cluster(executor, name).await {
+            Ok(found) => found.ok_or_else(|| Error::Removed { name: name.clone() })?,
+            // Nobody has decided just because one answer was lost.
+            Err(Error::NoAnswer { message, .. }) => {
+                tracing::debug!(message, "the cluster cannot be read");
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         if found.metadata.deletion_timestamp.is_some() {
             return Err(Error::Removed { name: name.clone() });
         }
@@ -117,8 +128,43 @@ pub async fn enrol(
     let (cluster, agent) = (agent.cluster, agent.agent);
     let credentials = Credentials { cluster, agent, hub: hub.clone(), certificate, key: asked.key };
     keep.save(executor, &credentials).await?;
+    keep.forget_pending(executor).await?;
     news(News::Accepted);
     Ok(credentials)
+}
+
+/// Whether the hub has an object for the cluster already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Free,
+    Prepared,
+}
+
+/// Whether this cluster may try to join: everything that can be refused before anything is written.
+pub async fn check(enrolment: &Enrolment) -> Result<Place, Error> {
+    let Enrolment { executor, hub, application, keep, again, .. } = enrolment;
+    let kept = keep.load(executor).await?;
+    let record = kept.map(|kept| join::Record { name: kept.cluster, hub: kept.hub.server });
+    let hub_id = hub_id(executor).await;
+    let wish = join::Wish {
+        name: &application.name,
+        cluster_id: &application.cluster_id,
+        hub_id: hub_id.as_deref(),
+        hub: &hub.server,
+        again: *again,
+    };
+    let existing = match application.name.as_str() {
+        name if is_cluster_name(name) => cluster(executor, name).await?,
+        _ => None,
+    };
+    join::check(&wish, existing.as_ref(), record.as_ref())?;
+    Ok(if existing.is_some() { Place::Prepared } else { Place::Free })
+}
+
+/// The request of an earlier attempt, unless it is gone or was denied.
+async fn standing_request(executor: &Executor, pending: &Pending) -> Option<String> {
+    let request = Some(&pending.request).filter(|request| !request.is_empty())?;
+    issued(executor, request).await.is_ok().then(|| request.clone())
 }
 
 /// By what the hub is known, if it lets us know: a cluster must not join itself.

@@ -1,5 +1,7 @@
 //! Where an agent keeps its credentials: a secret of its cluster, or a directory.
 
+mod pending;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
@@ -9,14 +11,13 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use cleat_core::id::{Id, Target};
+use cleat_core::leave::parts::CREDENTIALS as SECRET;
 use cleat_core::write::{Action, Outcome, Side, Write};
 use cleat_runtime::execute::{Executor, Read};
 use serde_json::{Value, json};
 
+pub(super) use self::pending::Pending;
 use super::{Credentials, Error, FIELD_MANAGER};
-
-/// The secret's name, as OCM has it.
-const SECRET: &str = "hub-kubeconfig-secret";
 
 /// Where credentials are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +91,8 @@ impl Keep {
     pub(crate) fn forget(&self) -> Result<(), Error> {
         let Self::Directory(path) = self else { return Ok(()) };
         // Without the first nobody uses the rest.
-        for name in ["kubeconfig", "tls.key", "tls.crt", "cluster-name", "agent-name", "left"] {
+        let files = ["kubeconfig", "tls.key", "tls.crt", "cluster-name", "agent-name", "left"];
+        for name in files.into_iter().chain([pending::FILE]) {
             remove(&path.join(name))?;
         }
         Ok(())
@@ -129,25 +131,34 @@ async fn save_secret(
     namespace: &str,
     credentials: &Credentials,
 ) -> Result<(), Error> {
+    apply_secret(executor, secret(namespace), &credentials.files()).await
+}
+
+/// Makes a secret what these files say, and its namespace if there is none.
+async fn apply_secret(
+    executor: &Executor,
+    target: Target,
+    files: &BTreeMap<&'static str, String>,
+) -> Result<(), Error> {
+    let namespace = target.id.namespace.clone();
     let apply = |target: Target, object: Value| {
         let write = Write::Apply { object, manager: FIELD_MANAGER.to_owned(), force: true };
         vec![Action { side: Side::Cluster, target, write }]
     };
     let place = Target {
         version: "v1".to_owned(),
-        id: Id { resource: "namespaces".to_owned(), name: namespace.to_owned(), ..Id::default() },
+        id: Id { resource: "namespaces".to_owned(), name: namespace.clone(), ..Id::default() },
     };
     let made =
         json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
-    let files = credentials.files();
     let data: BTreeMap<&str, String> =
         files.iter().map(|(name, text)| (*name, BASE64.encode(text))).collect();
     let object = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-        "metadata": { "name": SECRET, "namespace": namespace }, "data": data,
+        "metadata": { "name": target.id.name, "namespace": namespace }, "data": data,
     });
     let here = executor.read(Side::Cluster, &place).await;
-    let mut plan = vec![apply(secret(namespace), object)];
+    let mut plan = vec![apply(target, object)];
     if here == Read::Absent {
         plan.insert(0, apply(place, made));
     }
@@ -193,12 +204,13 @@ fn load_directory(path: &Path) -> Result<Option<Credentials>, Error> {
     Credentials::from_files(|name| files.get(name).cloned()).map(Some)
 }
 
+fn make_directory(path: &Path) -> Result<(), Error> {
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    made.map_err(|source| failed("create", path, source))
+}
+
 fn save_directory(path: &Path, credentials: &Credentials) -> Result<(), Error> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|source| failed("create", path, source))?;
+    make_directory(path)?;
     let mut files = credentials.files();
     let last = files.remove_entry("kubeconfig");
     for (name, text) in files.into_iter().chain(last) {

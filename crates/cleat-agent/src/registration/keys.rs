@@ -20,7 +20,15 @@ pub(super) struct Asked {
 }
 
 pub(super) fn ask(agent: &Agent) -> Result<Asked, Error> {
-    let key = KeyPair::generate().map_err(Error::Key)?;
+    request(agent, &KeyPair::generate().map_err(Error::Key)?)
+}
+
+/// The same for a key that is there already, given as PEM.
+pub(super) fn ask_again(agent: &Agent, key: &str) -> Result<Asked, Error> {
+    request(agent, &KeyPair::from_pem(key).map_err(Error::Key)?)
+}
+
+fn request(agent: &Agent, key: &KeyPair) -> Result<Asked, Error> {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     let subject = agent.subject();
@@ -30,7 +38,7 @@ pub(super) fn ask(agent: &Agent) -> Result<Asked, Error> {
         params.distinguished_name.push(kind, organization);
     }
     params.distinguished_name.push(DnType::CommonName, subject.common_name);
-    let request = params.serialize_request(&key).map_err(Error::Key)?;
+    let request = params.serialize_request(key).map_err(Error::Key)?;
     let fingerprint = fingerprint(request.der()).unwrap_or_default();
     let request = request.pem().map_err(Error::Key)?;
     Ok(Asked { key: key.serialize_pem(), request, fingerprint })
@@ -73,6 +81,8 @@ mod tests {
             subject.iter_common_name().map(|one| one.as_str().unwrap().to_owned()).collect();
         assert_eq!(names, [agent.user()]);
         assert_eq!(asked.fingerprint.len(), 23);
+        let again = ask_again(&agent, &asked.key).unwrap();
+        assert_eq!((again.fingerprint, again.key), (asked.fingerprint, asked.key));
         assert_eq!(validity("rubbish"), None);
     }
 }

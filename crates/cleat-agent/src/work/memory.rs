@@ -43,6 +43,8 @@ pub(super) struct Life {
 /// What is remembered of one object of a work.
 #[derive(Default)]
 pub(super) struct Object {
+    /// The incarnation that a create of ours made, until the ledger has it.
+    pub(super) made: Option<Box<str>>,
     pub(super) verified: Option<Verified>,
     pub(super) repairs: Option<Repairs>,
     pub(super) judged: Option<Judgement>,
@@ -163,6 +165,10 @@ impl Memory {
                         object.repairs = Some(Repairs::after(object.repairs, now));
                     }
                     object.verified = Verified::of_answer(digest, answer);
+                    if matches!(action.write, Write::Create(_)) {
+                        let uid = answer.pointer("/metadata/uid").and_then(Value::as_str);
+                        object.made = uid.map(Into::into);
+                    }
                 }
                 // Only our mark changed, and nothing else meanwhile: the precondition says so.
                 Write::Merge(_) if as_wanted => {

@@ -253,6 +253,13 @@ impl Context {
                 |id: &Id| targets.contains_key(id) || *id == own || id.resource == "manifestworks";
             life.troubles.retain(|id, _| known(id));
             life.objects.retain(|id, _| targets.contains_key(id));
+            if let Ledger::Present(book) = &mut seen.ledger {
+                for (id, object) in &mut life.objects {
+                    object.made = object.made.take().filter(|_| book.recorded_uid(id).is_none());
+                    book.made
+                        .extend(object.made.as_deref().map(|uid| (id.clone(), uid.to_owned())));
+                }
+            }
             seen.troubles.clone_from(&life.troubles);
             life.wake = None;
             let asked: BTreeMap<&Id, u64> = seen

@@ -1,5 +1,7 @@
 //! Works and ledgers as they are stored, read into what the planner knows.
 
+use std::collections::BTreeMap;
+
 use cleat_api::appliedmanifestwork::{self, AppliedManifestWork};
 use cleat_api::manifestwork::{KEEP_ADOPTED, Keep, ManifestWork, ManifestWorkSpec};
 use cleat_core::id::Id;
@@ -124,6 +126,7 @@ fn book(ledger: AppliedManifestWork) -> Book {
         claims: claims.collect(),
         applied: applied.collect(),
         eviction_start: status.eviction_start_time.map(|time| time.0),
+        made: BTreeMap::new(),
     }
 }
 

@@ -23,9 +23,13 @@ pub const CREDENTIALS: &str = "hub-kubeconfig-secret";
 /// The secret with which a deployed agent joins.
 pub const BOOTSTRAP: &str = "bootstrap-hub";
 
+/// The secret with a key that nobody has certified yet.
+pub const PENDING: &str = "hub-kubeconfig-pending";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OwnPart {
     Credentials,
+    Pending,
     Bootstrap,
     Deployment,
     Account,
@@ -34,8 +38,9 @@ pub enum OwnPart {
 }
 
 impl OwnPart {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Credentials,
+        Self::Pending,
         Self::Bootstrap,
         Self::Deployment,
         Self::Account,
@@ -47,6 +52,7 @@ impl OwnPart {
         let rbac = "rbac.authorization.k8s.io";
         let (group, resource, namespace, name) = match self {
             Self::Credentials => ("", "secrets", namespace, CREDENTIALS),
+            Self::Pending => ("", "secrets", namespace, PENDING),
             Self::Bootstrap => ("", "secrets", namespace, BOOTSTRAP),
             Self::Deployment => ("apps", "deployments", namespace, NAME),
             Self::Account => ("", "serviceaccounts", namespace, NAME),
@@ -86,10 +92,9 @@ pub fn plan(seen: &Observed) -> Plan {
         let write = Write::Delete { uid, resource_version: None, propagation };
         Some(Action { side: Side::Cluster, target: part.target(&seen.namespace), write })
     };
-    let first: Vec<Action> = [OwnPart::Credentials, OwnPart::Bootstrap, OwnPart::Deployment]
-        .into_iter()
-        .filter_map(delete)
-        .collect();
+    const FIRST: [OwnPart; 4] =
+        [OwnPart::Credentials, OwnPart::Pending, OwnPart::Bootstrap, OwnPart::Deployment];
+    let first: Vec<Action> = FIRST.into_iter().filter_map(delete).collect();
     if !first.is_empty() {
         return vec![first];
     }

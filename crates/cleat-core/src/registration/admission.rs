@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use cleat_api::managedcluster::{CLUSTER_SET_LABEL, ManagedCluster};
 use cleat_api::managedclustersetbinding::ManagedClusterSetBinding;
 
-use crate::name;
+use super::identity::is_cluster_name;
 
 /// Something the writer must be allowed, in the group of clusters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,10 +32,10 @@ impl core::fmt::Display for Right {
 pub fn objections(new: &ManagedCluster, old: Option<&ManagedCluster>) -> Vec<String> {
     let mut all = Vec::new();
     let called = new.metadata.name.as_deref().unwrap_or_default();
-    if old.is_none() && !name::is_label(called) {
+    if old.is_none() && !is_cluster_name(called) {
         all.push(format!(
-            "metadata.name: {called:?} must be usable as the name of a namespace: at most 63 \
-             lower-case letters, digits and `-`"
+            "metadata.name: {called:?} must be usable as the name of a namespace (at most 63 \
+             lower-case letters, digits and `-`), and not be managed-clusters"
         ));
     }
     let known = |url: &str| {

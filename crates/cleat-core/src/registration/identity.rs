@@ -29,6 +29,12 @@ pub fn group(cluster: &str) -> String {
     format!("{PREFIX}{cluster}")
 }
 
+/// Whether a cluster may have this name: it is that of a namespace, and its agents' group is not the
+/// one that every agent is in.
+pub fn is_cluster_name(called: &str) -> bool {
+    name::is_label(called) && group(called) != AGENTS
+}
+
 /// One agent of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
@@ -75,7 +81,7 @@ pub struct Subject {
 pub fn parse_user(user: &str) -> Option<Agent> {
     let (cluster, agent) = user.strip_prefix(PREFIX)?.split_once(':')?;
     // A further part is an add-on's name, which is none of ours.
-    let plain = !agent.is_empty() && !agent.contains(':') && name::is_label(cluster);
+    let plain = !agent.is_empty() && !agent.contains(':') && is_cluster_name(cluster);
     plain.then(|| Agent::new(cluster, agent))
 }
 
@@ -103,9 +109,17 @@ mod tests {
             "system:open-cluster-management:c1:",
             "system:open-cluster-management::a",
             "system:open-cluster-management:Bad:a",
+            "system:open-cluster-management:managed-clusters:a",
             "system:open-cluster-management:cluster:c1:addon:x:agent:y",
         ] {
             assert_eq!(parse_user(stranger), None, "{stranger}");
         }
+    }
+
+    #[test]
+    fn a_cluster_named_like_the_group_of_all_agents_was_open_to_them_all() {
+        assert_eq!(group("managed-clusters"), AGENTS);
+        assert!(!is_cluster_name("managed-clusters"));
+        assert!(is_cluster_name("managed-clusters-1") && !is_cluster_name("Bad"));
     }
 }

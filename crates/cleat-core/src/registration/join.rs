@@ -8,8 +8,8 @@ use alloc::string::{String, ToString as _};
 
 use cleat_api::managedcluster::{CLUSTER_ID, ID_CLAIM, ManagedCluster, condition as kind};
 
+use super::identity::{AGENTS, group, is_cluster_name};
 use crate::condition;
-use crate::name;
 
 /// Somebody wants this cluster to join.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub struct Record {
 pub enum Refusal {
     #[error(
         "{0:?} cannot be the name of a cluster: use at most 63 lower-case letters, digits and `-`, \
-         beginning and ending with a letter or digit"
+         beginning and ending with a letter or digit, and not `managed-clusters`"
     )]
     BadName(String),
     #[error(
@@ -55,6 +55,13 @@ pub enum Refusal {
          name, or let it leave first with `cleat unjoin {name}`"
     )]
     OtherName { name: String, hub: String },
+    #[error(
+        "the credentials in this place are those for {hub}, which this cluster joined as {name}. For a \
+         second hub choose another place with --agent-namespace or --credentials-dir; to change \
+         hubs, leave the first with `cleat unjoin {name}`, or remove the credentials if it exists no \
+         more"
+    )]
+    OtherHub { name: String, hub: String },
     #[error(
         "another cluster has the name {name} on this hub (its id is {id}). Choose another name, or \
          let that one leave first with `cleat unjoin {name}`"
@@ -75,14 +82,19 @@ pub fn check(
     record: Option<&Record>,
 ) -> Result<(), Refusal> {
     let name = wish.name.to_owned();
-    if !name::is_label(wish.name) {
+    if !is_cluster_name(wish.name) {
         return Err(Refusal::BadName(name.chars().take(80).collect()));
     }
     if wish.hub_id == Some(wish.cluster_id) {
         return Err(Refusal::IsHub);
     }
-    if let Some(Record { name, hub }) = record.filter(|record| record.hub == wish.hub) {
+    if let Some(Record { name, hub }) = record {
         let (name, hub) = (name.clone(), hub.clone());
+        // The same hub may be known by another address; then it knows this cluster.
+        let known = existing.and_then(id) == Some(wish.cluster_id);
+        if hub != wish.hub && !(wish.again && known) {
+            return Err(Refusal::OtherHub { name, hub });
+        }
         if name != wish.name {
             return Err(Refusal::OtherName { name, hub });
         }
@@ -158,6 +170,13 @@ pub fn refused_by_hub(
     namesakes: &[Namesake],
     hub_id: Option<&str>,
 ) -> Option<String> {
+    let called = cluster.metadata.name.as_deref().unwrap_or_default();
+    if group(called) == AGENTS {
+        return Some(format!(
+            "No cluster can be called {called:?}: what its agents may do, others could do as well. \
+             Delete this ManagedCluster."
+        ));
+    }
     let id = id(cluster)?;
     if hub_id == Some(id) {
         return Some(

@@ -75,6 +75,8 @@ fn is_fleets(one: &Found, cluster: &str) -> bool {
         ("work.open-cluster-management.io", "manifestworks") => true,
         ("addon.open-cluster-management.io", "managedclusteraddons") => true,
         (policy::GROUP, "policies") => true,
+        // Questions to the cluster, which nobody answers any more.
+        ("cleat.dev", "removalpreviews") => true,
         // A lease says that somebody lived, and is worth nothing by itself.
         ("coordination.k8s.io", "leases") => true,
         ("", "secrets") => name == policy::name::ENCRYPTION_KEY_SECRET,
@@ -143,6 +145,7 @@ mod tests {
             binding,
             found("coordination.k8s.io", "leases", "managed-cluster-lease"),
             found("", "secrets", "policy-encryption-key"),
+            found("cleat.dev", "removalpreviews", "preview-1"),
             found("", "configmaps", "kube-root-ca.crt"),
         ];
         assert_eq!(judge(&ours, "c1"), Contents::Ours);

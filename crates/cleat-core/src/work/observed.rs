@@ -139,6 +139,9 @@ pub struct Book {
     /// Written after the object was seen.
     pub applied: BTreeMap<Id, Applied>,
     pub eviction_start: Option<Timestamp>,
+    /// Not written: the incarnations that the servers' own answers call made by this agent. It may be
+    /// forgotten at any time; what is forgotten counts as somebody else's.
+    pub made: BTreeMap<Id, String>,
 }
 
 /// What was written down about an object before it was touched.

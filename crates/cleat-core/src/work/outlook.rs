@@ -131,7 +131,7 @@ fn said(seen: &Observed, book: &Book, id: &Id, fate: Fate) -> (Prospect, String,
         Fate::Terminating(_) => by(Prospect::Delete, "it is being deleted already", ""),
         Fate::Settled(Settled::Gone) => by(Prospect::Gone, "there is nothing of that name", ""),
         Fate::Settled(Settled::NotOurs) => match kept_by(seen, book, id) {
-            Some(field) => by(prospect_of(field), "it was let go of before", field_of(field)),
+            Some(field) => by(prospect_of(field), "it is declared to stay", field_of(field)),
             None => by(Prospect::Keep, "it does not bear the mark of this work", ""),
         },
         Fate::Unmark { why: Unmarked::Kept(field), .. } => {

@@ -117,6 +117,8 @@ pub(crate) fn origin(book: &Book, id: &Id, present: &Present) -> Origin {
         Some(uid) if uid == present.uid => known,
         Some(_) => Origin::Adopted,
         None if present.is_held_by(book) => known,
+        // What is made to stay bears no reference from the first.
+        None if book.made.get(id) == Some(&present.uid) => known,
         None => Origin::Adopted,
     }
 }

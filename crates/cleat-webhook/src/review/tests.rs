@@ -13,7 +13,10 @@ fn review(operation: &str, object: Value, old: Value) -> Value {
 
 fn is_refused(path: &str, review: &Value) -> bool {
     let question = Question::read(path, review).unwrap();
-    matches!(question.judge(&Rules::default()), Verdict::Refused(_))
+    match question.judge(&Rules::default()) {
+        Judgement::Spec(verdict) => matches!(verdict, Verdict::Refused(_)),
+        Judgement::Cluster(demand) => !demand.objections.is_empty(),
+    }
 }
 
 #[test]
@@ -76,4 +79,30 @@ proptest! {
             let _ = question.judge(&Rules::default());
         }
     }
+}
+
+#[test]
+fn whoever_makes_a_cluster_that_is_accepted_must_be_allowed_to_accept() {
+    let cluster = |accepts: bool| {
+        json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+            "metadata": { "name": "c1" }, "spec": { "hubAcceptsClient": accepts },
+        })
+    };
+    let demand = |operation: &str, new: Value, old: Value| {
+        let asked = review(operation, new, old);
+        let question = Question::read(MANAGED_CLUSTER_PATH, &asked).unwrap();
+        match question.judge(&Rules::default()) {
+            Judgement::Cluster(demand) => demand,
+            Judgement::Spec(_) => panic!("it is a cluster"),
+        }
+    };
+    let made = demand("CREATE", cluster(true), Value::Null);
+    assert_eq!(made.rights.len(), 1);
+    assert_eq!(made.rights[0].to_string(), "update managedclusters/accept c1");
+    assert_eq!(made.lasting.as_deref(), Some("c1"));
+    assert_eq!(demand("CREATE", cluster(false), Value::Null), Demand::default());
+    assert_eq!(demand("UPDATE", cluster(true), cluster(false)).rights.len(), 1);
+    assert_eq!(demand("UPDATE", cluster(true), cluster(true)), Demand::default());
+    assert_eq!(demand("CREATE", json!({ "spec": 7 }), Value::Null).objections.len(), 1);
 }

@@ -93,6 +93,11 @@ impl Fleet {
         config
     }
 
+    /// What the clusters of this test are labelled with.
+    pub(crate) fn label(&self) -> Value {
+        json!({ LABEL: self.mark })
+    }
+
     pub(crate) fn clusters(&self) -> Api<ManagedCluster> {
         Api::all(self.hub.clone())
     }
@@ -138,12 +143,7 @@ impl Fleet {
 
     /// Begins to join.
     pub(crate) async fn join(&self, application: Application) -> Result<Joining> {
-        let name = application.name.clone();
-        let enrolment = self.enrolment(application).await?;
-        let (tell, news) = mpsc::unbounded_channel();
-        let ended =
-            tokio::spawn(async move { enrol(&enrolment, |news| drop(tell.send(news))).await });
-        Ok(Joining { name, request: None, news, ended })
+        Ok(Joining::begin(self.enrolment(application).await?))
     }
 
     /// What the hub's administrator does: the cluster may join, and this is its key.
@@ -231,6 +231,20 @@ pub(crate) struct Joined {
 }
 
 impl Joining {
+    pub(crate) fn begin(enrolment: Enrolment) -> Self {
+        let name = enrolment.application.name.clone();
+        let (tell, news) = mpsc::unbounded_channel();
+        let ended =
+            tokio::spawn(async move { enrol(&enrolment, |news| drop(tell.send(news))).await });
+        Self { name, request: None, news, ended }
+    }
+
+    /// Ends it as a process ends.
+    pub(crate) async fn kill(self) {
+        self.ended.abort();
+        let _ = self.ended.await;
+    }
+
     /// The name of the request for a certificate, once it is there.
     pub(crate) async fn request(&mut self) -> Result<String> {
         while self.request.is_none() {

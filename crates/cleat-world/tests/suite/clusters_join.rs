@@ -1,5 +1,9 @@
 //! Joining a hub, from a bootstrap token to a certificate of one's own; and who may not.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+
 use anyhow::{Context as _, Result};
 use cleat_agent::registration::{Error, cluster_id, enrol};
 use cleat_api::managedcluster::{ManagedCluster, RemoveStrategy, taint};
@@ -8,15 +12,20 @@ use cleat_core::registration::agent::Application;
 use cleat_core::registration::join::Refusal;
 use cleat_core::write::Side;
 use cleat_world::eventually;
+use futures::future::BoxFuture;
+use http::{Request, Response};
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::api::rbac::v1::{ClusterRole, RoleBinding};
-use kube::Api;
-use kube::api::Patch;
+use kube::Client;
+use kube::api::{Api, Patch};
+use kube::client::Body;
 use serde_json::json;
+use tokio::sync::Notify;
+use tower::{BoxError, Service};
 
-use crate::clusters::{Fleet, condition, executor};
+use crate::clusters::{Fleet, Joining, condition, executor};
 use crate::{create, delete, gone, seen};
 
 #[tokio::test]
@@ -222,6 +231,96 @@ async fn a_denied_request_and_a_removed_cluster_end_the_wait() -> Result<()> {
     delete(&fleet.clusters(), &name).await?;
     let answer = joining.end().await?;
     assert!(matches!(answer, Err(Error::Removed { .. })), "{answer:?}");
+    Ok(())
+}
+
+/// A client of which one answer is lost, when somebody wants it: a look at a cluster.
+#[derive(Clone)]
+struct Losing {
+    through: Client,
+    loses: Arc<AtomicBool>,
+    lost: Arc<Notify>,
+}
+
+impl Service<Request<Body>> for Losing {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let Self { through, loses, lost } = self.clone();
+        Box::pin(async move {
+            let looks = request.uri().path().contains("/managedclusters/");
+            if looks && loses.swap(false, Ordering::SeqCst) {
+                lost.notify_one();
+                return Err("the connection was reset".into());
+            }
+            Ok(through.send(request).await?)
+        })
+    }
+}
+
+#[tokio::test]
+async fn one_lost_answer_ended_the_wait_for_acceptance() -> Result<()> {
+    let fleet = Fleet::new("join").await?;
+    let name = fleet.world.unique("c");
+    let losing =
+        Losing { through: fleet.bootstrap().await?, loses: Arc::default(), lost: Arc::default() };
+    let mut enrolment = fleet.enrolment(fleet.application(&name)).await?;
+    let client = Client::new(losing.clone(), "default");
+    enrolment.executor = executor(Some(client), Some(fleet.cluster_client()));
+    let mut joining = Joining::begin(enrolment);
+    joining.request().await?;
+    losing.loses.store(true, Ordering::SeqCst);
+    cleat_world::within("an answer to be lost", losing.lost.notified()).await?;
+    fleet.accept(&mut joining).await?;
+    joining.end().await??;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_that_was_started_anew_while_it_waited_asked_with_another_key() -> Result<()> {
+    let fleet = Fleet::new("join").await?;
+    let name = fleet.world.unique("c");
+    let mut joining = fleet.join(fleet.application(&name)).await?;
+    let request = joining.request().await?;
+    joining.kill().await;
+    let mut joining = fleet.join(fleet.application(&name)).await?;
+    assert_eq!(joining.request().await?, request);
+    fleet.accept(&mut joining).await?;
+    joining.end().await??;
+    // What was denied is asked for anew.
+    let other = fleet.world.unique("denied");
+    let mut denied = fleet.join(fleet.application(&other)).await?;
+    let request = denied.request().await?;
+    let no = json!({ "status": { "conditions": [{
+        "type": "Denied", "status": "True", "reason": "No", "message": "not today",
+    }] } });
+    fleet.requests().patch_approval(&request, &Default::default(), &Patch::Merge(no)).await?;
+    assert!(matches!(denied.end().await?, Err(Error::Denied { .. })));
+    let mut again = fleet.join(fleet.application(&other)).await?;
+    assert_ne!(again.request().await?, request);
+    again.kill().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn joining_a_second_hub_overwrote_the_credentials_for_the_first() -> Result<()> {
+    let fleet = Fleet::new("join").await?;
+    let joined = fleet.joined("c").await?;
+    let other = fleet.world.unique("second");
+    let mut enrolment = fleet.enrolment(fleet.application(&other)).await?;
+    enrolment.keep = fleet.keep(&joined.name);
+    enrolment.hub.server = "https://second.hub.example".to_owned();
+    let answer = enrol(&enrolment, |_| {}).await;
+    assert!(matches!(answer, Err(Error::Refused(Refusal::OtherHub { .. }))), "{answer:?}");
+    let kept = fleet.keep(&joined.name).load(&enrolment.executor).await?;
+    assert_eq!(kept.map(|kept| kept.hub.server), Some(joined.credentials.hub.server));
+    joined.tasks.shutdown().await;
     Ok(())
 }
 

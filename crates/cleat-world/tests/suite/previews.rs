@@ -83,6 +83,7 @@ async fn a_preview_of_a_deletion_says_what_then_happens() -> Result<()> {
     assert_eq!(goes.blockers, [] as [String; 0]);
     let stays = object(&answer, "stays")?;
     assert_eq!((stays.verdict, &*stays.decided_by), (PreviewVerdict::Orphan, "spec.deleteOption"));
+    assert_eq!((&*stays.why, stays.adopted), ("it is declared to stay", false));
     let shared = object(&answer, "shared")?;
     assert_eq!(shared.verdict, PreviewVerdict::Keep);
     assert_eq!(shared.why, "another work holds it as well");

@@ -23,7 +23,7 @@ fn names_and_addresses_must_be_usable() {
         assert!(said.len() == 1 && said[0].contains("https://"), "{bad}: {said:?}");
         assert!(objections(&url(bad), Some(&url(bad))).is_empty(), "what is there may stay");
     }
-    for bad in ["a.b", "-a", &"a".repeat(64)] {
+    for bad in ["a.b", "-a", "managed-clusters", &"a".repeat(64)] {
         assert_eq!(objections(&cluster(bad, json!({}), json!({})), None).len(), 1, "{bad}");
     }
 }

@@ -33,11 +33,24 @@ fn strangers_and_those_prepared_for_may_join() {
     assert_eq!(check(&wish(), None, None), Ok(()));
     assert_eq!(check(&wish(), Some(&cluster(None, json!({}))), None), Ok(()));
     assert_eq!(check(&wish(), Some(&cluster(Some("id-1"), json!({}))), None), Ok(()));
-    let elsewhere = Record { name: "x".to_string(), hub: "https://other".to_string() };
-    assert_eq!(check(&wish(), None, Some(&elsewhere)), Ok(()));
     let again = Wish { again: true, ..wish() };
     let record = Record { name: "c1".to_string(), hub: "https://h".to_string() };
     assert_eq!(check(&again, Some(&cluster(Some("id-1"), joined())), Some(&record)), Ok(()));
+}
+
+#[test]
+fn joining_a_second_hub_overwrote_the_credentials_for_the_first() {
+    let elsewhere = Record { name: "c1".to_string(), hub: "https://other".to_string() };
+    for again in [false, true] {
+        let wish = Wish { again, ..wish() };
+        let refused = check(&wish, None, Some(&elsewhere)).unwrap_err();
+        assert!(matches!(refused, Refusal::OtherHub { .. }), "{refused}");
+        assert!(refused.to_string().contains("--agent-namespace"), "{refused}");
+    }
+    // One hub under two addresses is one hub, if it says so.
+    let again = Wish { again: true, ..wish() };
+    let known = cluster(Some("id-1"), joined());
+    assert_eq!(check(&again, Some(&known), Some(&elsewhere)), Ok(()));
 }
 
 #[test]
@@ -51,6 +64,7 @@ fn every_refusal_says_what_to_do() {
     let twice = cluster(Some("id-1"), joined());
     let cases = [
         (Wish { name: "C_1", ..wish() }, None, None, "lower-case letters"),
+        (Wish { name: "managed-clusters", ..wish() }, None, None, "not `managed-clusters`"),
         (Wish { cluster_id: "hub", ..wish() }, None, None, "Choose another cluster"),
         (wish(), None, Some(record("c1")), "use `cleat agent`"),
         (wish(), Some(&twice), None, "add --again"),
@@ -87,4 +101,7 @@ fn of_two_names_for_one_cluster_the_first_stays() {
     assert!(refused_by_hub(&cluster, &[other(true, "z")], None).unwrap().contains("as c0"));
     assert_eq!(refused_by_hub(&cluster, &[other(false, "z")], None), None);
     assert!(refused_by_hub(&cluster, &[], Some("id-1")).unwrap().contains("the hub itself"));
+    let mut open = cluster.clone();
+    open.metadata.name = Some("managed-clusters".to_string());
+    assert!(refused_by_hub(&open, &[], None).unwrap().contains("managed-clusters"));
 }

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::world::{World, id, keep_only, manifest, present};
 use crate::id::Id;
 use crate::work::observed::*;
+use crate::work::ownership::origin;
 use crate::work::plan;
 use crate::work::wanted::{Asked, Mapping, place};
 use crate::write::{Plan, Write};
@@ -302,4 +303,23 @@ fn taking_hold_waited_for_agreement_about_the_content() {
     // Without the mark that the second work set at once, the object would be gone.
     assert!(world.objects.contains_key(&id(0)));
     assert!(!world.works.contains_key("one"));
+}
+
+#[test]
+fn what_a_work_made_to_stay_was_taken_for_somebody_elses() {
+    let map = id(0);
+    let claim = Claim { origin: Origin::Created, kept: true };
+    let mut book = Book { claims: [(map.clone(), claim)].into(), ..Book::default() };
+    let unmarked = Present {
+        uid: "u1".into(),
+        resource_version: "1".into(),
+        terminating: None,
+        owners: vec![],
+        content: Content::Unread,
+    };
+    assert_eq!(origin(&book, &map, &unmarked), Origin::Adopted, "nobody knows who made it");
+    book.made.insert(map.clone(), "u1".into());
+    assert_eq!(origin(&book, &map, &unmarked), Origin::Created);
+    book.made.insert(map.clone(), "u0".into());
+    assert_eq!(origin(&book, &map, &unmarked), Origin::Adopted, "ours was another one");
 }

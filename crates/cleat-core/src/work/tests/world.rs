@@ -518,6 +518,7 @@ fn book(object: &Value) -> Book {
             })
             .collect(),
         eviction_start: None,
+        made: BTreeMap::new(),
     }
 }
 
