@@ -17,6 +17,7 @@ mod report;
 mod request;
 pub mod rules;
 mod service;
+mod whereabouts;
 
 #[cfg(test)]
 mod tests;
@@ -26,3 +27,4 @@ pub use latch::LATCH_LIFE;
 pub use report::{Probe, Seen, is_going, judge, report};
 pub use request::{Operation, Request};
 pub use service::{Criterion, Service, definition_id, namespace_id};
+pub use whereabouts::{Whereabouts, whereabouts};

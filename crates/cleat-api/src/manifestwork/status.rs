@@ -12,6 +12,8 @@ pub mod condition {
     pub const APPLIED: &str = "Applied";
     pub const AVAILABLE: &str = "Available";
     pub const DELETING: &str = "Deleting";
+    /// False while an object that left the manifests is kept by a CriticalService.
+    pub const REMOVED: &str = "Removed";
     pub const COMPLETE: &str = "Complete";
     pub const PROGRESSING: &str = "Progressing";
     pub const DEGRADED: &str = "Degraded";

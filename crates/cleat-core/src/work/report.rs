@@ -6,6 +6,7 @@
 
 mod deleting;
 mod removal;
+mod removed;
 
 use alloc::format;
 use alloc::string::{String, ToString as _};
@@ -25,8 +26,9 @@ use super::observed::{
 };
 use super::plan::work_target;
 use super::rules;
-use super::trouble::TroubleKind;
+use super::trouble::{Trouble, TroubleKind};
 use crate::id::Id;
+use crate::protection::denial::PROTECTED_BY;
 use crate::write::{Action, Side, Write};
 pub(crate) use removal::tell_left;
 
@@ -117,12 +119,14 @@ fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus> {
     for finding in rules::aggregate(&manifests) {
         told.extend(conditions.set(Found::from(finding)));
     }
+    told.extend(removed::held(seen, book).and_then(|found| conditions.set(found)));
     // What others say about the work is theirs; what rules said of an older work is stale.
     let told_types: Vec<String> = told.iter().map(|condition| condition.type_.clone()).collect();
     let kept = work.status.conditions.iter().filter(|condition| {
         !told_types.contains(&condition.type_)
             && condition.reason != reason::CONDITION_RULES_AGGREGATED
             && condition.type_ != kinds::DELETING
+            && condition.type_ != kinds::REMOVED
     });
     let mut conditions: Vec<Condition> = kept.cloned().chain(told).collect();
     conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
@@ -356,6 +360,13 @@ fn manifest_applied(seen: &Observed, wanted: &Wanted, need: Option<&Need>) -> Op
         Place::At(_) => {}
     }
     let trouble = wanted.place.id().and_then(|id| seen.troubles.get(id));
+    let refused = |trouble: &Trouble| match trouble.protected() {
+        Some(_) => {
+            let message = format!("Failed to apply manifest: {}", deleting::said(trouble));
+            Some(Found::new(kinds::APPLIED, "False", PROTECTED_BY, message))
+        }
+        None => failed(&trouble.message),
+    };
     let Some(need) = need else {
         return failed("an earlier manifest of the work asks for the same object");
     };
@@ -374,7 +385,7 @@ fn manifest_applied(seen: &Observed, wanted: &Wanted, need: Option<&Need>) -> Op
         )),
         Need::Stuck(Stuck::Failed(why) | Stuck::Denied(why) | Stuck::Unknown(why)) => failed(why),
         Need::Later | Need::Touch { .. } => match trouble {
-            Some(trouble) if trouble.kind != TroubleKind::Stale => failed(&trouble.message),
+            Some(trouble) if trouble.kind != TroubleKind::Stale => refused(trouble),
             _ => None,
         },
     }

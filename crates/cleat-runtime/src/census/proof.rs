@@ -1,8 +1,9 @@
-//! Proving that nothing is there, as of a moment after it was asked.
+//! Proving that nothing is there, as of a moment after it was asked. See ADR 0007.
 //!
-//! A few pages are simply read: a list without a revision is as fresh as the server's storage. Of
-//! very many objects only what changed since a known revision is looked at: a short watch from
-//! there, which a server ends with a bookmark that says how far it told.
+//! Objects of which there are few are simply read: a list without a revision is as fresh as the
+//! server's storage. Of very many only what changed since a known revision is looked at: a short
+//! watch from there, until a bookmark says that everything up to the server's revision was told. A
+//! server that does not say so in time is asked for all of them after all.
 
 use std::time::Duration;
 
@@ -29,11 +30,14 @@ pub enum Proof {
     Unknown(String),
 }
 
-const PAGE: usize = 500;
+const PAGE: usize = 2000;
 /// So many objects are read rather than watched.
 pub(super) const READ: u64 = 2000;
-/// A server sends a bookmark two seconds before it ends a watch.
+/// A server sends a bookmark two seconds before it ends a watch, if it has not sent one before.
 const SHORT_WATCH: Duration = Duration::from_secs(3);
+/// How long that may take with all that belongs to it. What is left of a review's time must do to list
+/// all of them.
+const TOLD_WITHIN: Duration = Duration::from_millis(3500);
 
 /// As of that revision there was none that counts.
 pub(super) struct Since {
@@ -70,32 +74,33 @@ async fn look(
     finalizer: Option<&str>,
     since: Option<Since>,
 ) -> Result<Proof, Fault> {
+    if let Some(Since { revision, many: true }) = &since {
+        let told = changes(client, source, finalizer, revision);
+        // Whatever is wrong with that, looking at all of them tells or is wrong in the same way.
+        if let Ok(Ok(Some(proof))) = tokio::time::timeout(TOLD_WITHIN, told).await {
+            return Ok(proof);
+        }
+    }
+    // To know that there is any, the first will do.
+    let limit = if finalizer.is_none() { 1 } else { PAGE };
     let mut next = String::new();
     loop {
-        // To know that there is none, the first will do; and so it will where only the server's
-        // revision is wanted.
-        let many = next.is_empty() && since.as_ref().is_some_and(|since| since.many);
-        let limit = if finalizer.is_none() || many { 1 } else { PAGE };
         let body = page(client, source, limit, &next).await?;
-        let page: Page<'_> = serde_json::from_slice(&body)
-            .map_err(|error| Fault::Failed(format!("a list was not understood: {error}")))?;
+        let page: Page<'_> = serde_json::from_slice(&body).map_err(unreadable)?;
         for item in page.items.unwrap_or_default() {
             if let Some(found) = carrier(item, finalizer)? {
                 return Ok(Proof::Some(found));
             }
         }
-        let Some(token) = page.metadata.next.filter(|token| !token.is_empty()) else {
-            return Ok(Proof::None);
-        };
-        if next.is_empty()
-            && let Some(since) = &since
-            && page.metadata.remaining.unwrap_or(READ) >= READ
-        {
-            let until = &page.metadata.revision;
-            return changes(client, source, finalizer, &since.revision, until).await;
+        match page.metadata.next.filter(|token| !token.is_empty()) {
+            Some(token) => next = token,
+            None => return Ok(Proof::None),
         }
-        next = token;
     }
+}
+
+fn unreadable(error: serde_json::Error) -> Fault {
+    Fault::Failed(format!("a list was not understood: {error}"))
 }
 
 /// The name of an object that counts. One that cannot be read might.
@@ -127,21 +132,23 @@ async fn page(
     if answer.is_success() { Ok(answer.body) } else { Err(watch::fault(&answer)) }
 }
 
-/// Whether anything came to count between `since` and `until`. One that came and went again in
-/// between is taken for one that is there: whoever asked asks again.
+/// Whether anything came to count after `since` and up to the revision that the server has now. One
+/// that came and went again in between is taken for one that is there: whoever asked asks again.
+/// `None`: the server does not tell how far it told.
 async fn changes(
     client: &Client,
     source: &Source,
     finalizer: Option<&str>,
     since: &str,
-    until: &str,
-) -> Result<Proof, Fault> {
+) -> Result<Option<Proof>, Fault> {
     let far = |revision: &str| -> Result<u64, Fault> {
         revision.parse().map_err(|_| Fault::Failed(format!("{revision:?} is no revision")))
     };
-    let until = far(until)?;
+    let body = page(client, source, 1, "").await?;
+    let now: Page<'_> = serde_json::from_slice(&body).map_err(unreadable)?;
+    let until = far(&now.metadata.revision)?;
     if far(since)? >= until {
-        return Ok(Proof::None);
+        return Ok(Some(Proof::None));
     }
     let mut events = Events::open_for(client, source, since, SHORT_WATCH).await?;
     while let Some(line) = events.line().await? {
@@ -153,14 +160,14 @@ async fn changes(
             Event::Deleted(object) | Event::Bookmark(object) => (object, false),
         };
         if counts && let Some(found) = carrier(object, finalizer)? {
-            return Ok(Proof::Some(found));
+            return Ok(Some(Proof::Some(found)));
         }
         let reached = crate::reflect::revision_of(object);
         if reached.is_some_and(|at| far(&at).is_ok_and(|at| at >= until)) {
-            return Ok(Proof::None);
+            return Ok(Some(Proof::None));
         }
     }
-    Err(Fault::Failed("the server did not tell of all changes in time; repeat this".to_owned()))
+    Ok(None)
 }
 
 #[derive(Deserialize)]
@@ -176,6 +183,4 @@ struct ListMeta {
     revision: String,
     #[serde(rename = "continue")]
     next: Option<String>,
-    #[serde(rename = "remainingItemCount")]
-    remaining: Option<u64>,
 }

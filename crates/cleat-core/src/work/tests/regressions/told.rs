@@ -1,5 +1,6 @@
 //! What users were told, and what they were not.
 
+use std::format;
 use std::string::{String, ToString as _};
 use std::vec;
 use std::vec::Vec;
@@ -56,6 +57,36 @@ fn h5_deleting_said_neither_what_remains_nor_why() {
         "ManifestWork is being deleted; 2 objects remain: widgets.example.com n/w (admission \
          webhook \"guard\" denied the request: not yet); 1 others go after these"
     );
+}
+
+#[test]
+fn a_living_work_did_not_say_who_keeps_what_left_it() {
+    let mut world = settled(&[(0, 1), (2, 1)]);
+    change(&mut world, |work| drop(work.wanted.remove(&2)));
+    let mut seen = world.observe("one", || true);
+    let words = "ProtectedBy CriticalService x: services y remains. Delete these first.";
+    let trouble = Trouble {
+        message: format!("admission webhook \"w\" denied the request: {words}"),
+        kind: TroubleKind::Refused,
+        attempts: 1,
+        retry_at: seen.now,
+    };
+    seen.troubles.insert(id(2), trouble.clone());
+    let held = told(&seen, "Removed");
+    assert_eq!((&*held.status, &*held.reason), ("False", "ProtectedBy"));
+    let expected = format!("1 object that left the work remains: {} ({words})", id(2));
+    assert_eq!(held.message, expected);
+    // Nor who does not let in what is in it.
+    seen.live.insert(id(0), Seen::Absent);
+    seen.troubles.insert(id(0), trouble);
+    let manifests = status(&seen).unwrap().resource_status.manifests;
+    let applied = find(&manifests[0].conditions, "Applied");
+    assert_eq!((&*applied.status, &*applied.reason), ("False", "ProtectedBy"));
+    // And it is said for no longer than it holds.
+    work_mut(&mut seen).status.conditions.push(held);
+    seen.troubles.clear();
+    let conditions = status(&seen).unwrap().conditions;
+    assert!(conditions.iter().all(|condition| condition.type_ != "Removed"), "{conditions:?}");
 }
 
 #[test]
