@@ -347,17 +347,13 @@ impl Context {
         if plan.is_empty() {
             return true;
         }
-        let outcomes = match &seen.policy {
-            Subject::Policy(policy) => {
-                self.executor.named(field_manager(&policy.uid)).execute(plan).await
-            }
-            Subject::Absent | Subject::Unknown(_) => return false,
-        };
+        let Subject::Policy(policy) = &seen.policy else { return false };
+        let outcomes = self.executor.named(field_manager(&policy.uid)).execute(plan).await;
         let now = Timestamp::now();
         let mut all = true;
         for (action, outcome) in plan.iter().flatten().zip(outcomes.iter().flatten()) {
             all &= outcome.is_done();
-            self.absorb(action, outcome);
+            self.absorb(&policy.uid, action, outcome);
             waking.forget(&action.target.id);
             self.memory.with(key, |life| life.happened(seen, action, outcome, now));
         }
@@ -367,7 +363,7 @@ impl Context {
     }
 
     /// What we did is seen before any watch tells of it.
-    fn absorb(&self, action: &Action, outcome: &Outcome) {
+    fn absorb(&self, policy: &str, action: &Action, outcome: &Outcome) {
         let id = &action.target.id;
         if id.resource == "events" && id.group.is_empty() {
             return;
@@ -391,7 +387,10 @@ impl Context {
             return;
         }
         match (&action.write, outcome) {
-            (Write::Create(_) | Write::Replace(_), Outcome::Done(object)) => {
+            (Write::Create(_), Outcome::Done(object)) => {
+                self.contents.made(id, object.clone(), policy);
+            }
+            (Write::Replace(_), Outcome::Done(object)) => {
                 drop(self.contents.keep(id, object.clone()));
             }
             _ => self.contents.forget(id),

@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use cleat_api::policy::GROUP;
 use cleat_core::id::Id;
-use cleat_core::policy_sync::{self, Observed, observed::Copy};
+use cleat_core::policy_sync::observed::{Copy, Vanished};
+use cleat_core::policy_sync::{self, Observed};
 use cleat_core::work::trouble::Trouble;
 use cleat_core::write::{Action, Outcome, Plan, Propagation, Side, Write};
 use cleat_runtime::execute::{self, Executor};
@@ -73,6 +74,8 @@ struct Life {
     troubles: BTreeMap<Id, Trouble>,
     /// Creating the copy showed that its namespace is not there.
     lacks_namespace: bool,
+    /// The hub does not have it any more.
+    vanished: Option<Vanished>,
 }
 
 struct Context {
@@ -215,11 +218,15 @@ async fn reconcile(name: &str, context: &Context) -> Wake {
         if plan.is_empty() {
             break;
         }
-        context.execute(name, &plan).await;
+        let outcomes = context.execute(name, &plan).await;
+        context.announce(&policy_sync::announce(&seen, &plan, &outcomes)).await;
         seen = context.observe(name).await;
     }
     let verdict = policy_sync::report(&seen);
     context.execute(name, &verdict.publish).await;
+    if let Some(vanished) = context.lock().get_mut(name).and_then(|life| life.vanished.as_mut()) {
+        vanished.told = true;
+    }
     if let (Copy::Absent, Copy::Absent) = (&seen.replica, &seen.local) {
         context.lock().remove(name);
         context.dependents.set(name, BTreeSet::new());
@@ -242,9 +249,9 @@ impl Context {
         self.lives.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn execute(&self, name: &str, plan: &Plan) {
+    async fn execute(&self, name: &str, plan: &Plan) -> Vec<Vec<Outcome>> {
         if plan.is_empty() {
-            return;
+            return Vec::new();
         }
         let outcomes = self.executor.execute(plan).await;
         let now = Timestamp::now();
@@ -254,6 +261,19 @@ impl Context {
         }
         let actions = plan.iter().map(Vec::len).sum::<usize>();
         tracing::info!(policy = name, actions, "acted");
+        outcomes
+    }
+
+    /// Says what was done. Who does not hear it can see it, so that it is not said twice.
+    async fn announce(&self, events: &Plan) {
+        if events.is_empty() {
+            return;
+        }
+        let outcomes = self.executor.execute(events).await;
+        let lost = outcomes.iter().flatten().filter(|outcome| !outcome.is_done()).count();
+        if lost > 0 {
+            tracing::debug!(lost, "events could not be written");
+        }
     }
 
     fn remember(&self, name: &str, action: &Action, outcome: &Outcome, now: Timestamp) {

@@ -18,6 +18,7 @@ pub mod leftovers;
 pub mod preview;
 mod strategy;
 mod table;
+pub mod uninstall;
 pub mod unjoin;
 
 pub use connection::{ClusterArgs, HubArgs, Which};

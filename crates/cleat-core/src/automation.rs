@@ -26,7 +26,7 @@ mod retry;
 mod told;
 
 use alloc::borrow::ToOwned as _;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -58,6 +58,9 @@ pub struct Observed {
     /// Clusters that were seen to comply at that version of the policy, whatever they do now. A
     /// queue hands over the last state; between two looks a cluster may have been well again.
     pub glimpses: BTreeMap<String, u64>,
+    /// Clusters that have said themselves that they complied, which the policy may never show: a
+    /// recovery that is short enough is over before anybody sums up.
+    pub hints: BTreeSet<String>,
     /// What clusters themselves say, of those that [`asks`] names and that could be read.
     pub told: BTreeMap<String, Told>,
     pub context: Context,
@@ -113,8 +116,7 @@ pub fn unsettled(automation: &PolicyAutomation) -> Vec<String> {
 /// Clusters of which a job to be made wants to know the violation.
 pub fn targets(automation: &PolicyAutomation) -> Vec<String> {
     let pending = automation.status.iter().flat_map(|status| &status.pending_jobs);
-    let all: alloc::collections::BTreeSet<_> =
-        pending.flat_map(|job| job.clusters.keys()).collect();
+    let all: BTreeSet<_> = pending.flat_map(|job| job.clusters.keys()).collect();
     all.into_iter().cloned().collect()
 }
 
@@ -128,26 +130,28 @@ pub fn asks(seen: &Observed, anew: bool) -> Vec<String> {
     let free = free
         && guard::slots(&seen.automation.spec, &status.recent_jobs, seen.now)
             .is_none_or(|slots| slots > 0);
-    let asked = policy.clusters.iter().filter_map(|(name, cluster)| {
-        let entry = status.clusters_with_event.contains_key(name);
-        match cluster.compliance {
-            Compliance::NonCompliant => Some(name),
-            // It may have complied before it became unclear how it stands.
-            Compliance::Unclear if anew && entry => Some(name),
-            Compliance::Unclear | Compliance::Compliant => None,
-        }
-    });
-    let asked = asked.filter(|name| {
+    let asked = policy.clusters.iter().filter(|(name, cluster)| {
         if promised.contains(*name) {
             return false;
         }
-        let listens = anew || seen.glimpses.contains_key(*name) || (free && seen.rerun());
-        match status.clusters_with_event.get(*name) {
-            Some(entry) => listens || entry.since_run.is_some(),
-            None => listens || free || !status.waiting_clusters.contains_key(*name),
+        let unheard = anew || seen.hints.contains(*name);
+        let entry = status.clusters_with_event.get(*name);
+        match cluster.compliance {
+            Compliance::NonCompliant => {
+                let listens =
+                    unheard || seen.glimpses.contains_key(*name) || (free && seen.rerun());
+                match entry {
+                    Some(entry) => listens || entry.since_run.is_some(),
+                    None => listens || free || !status.waiting_clusters.contains_key(*name),
+                }
+            }
+            // It may have complied before it became unclear how it stands.
+            Compliance::Unclear => unheard && entry.is_some(),
+            // Or have had a job for what came after it complied.
+            Compliance::Compliant => entry.is_some_and(|entry| entry.since_run.is_none()),
         }
     });
-    asked.cloned().collect()
+    asked.map(|(name, _)| name.clone()).collect()
 }
 
 pub(crate) fn status(automation: &PolicyAutomation) -> PolicyAutomationStatus {

@@ -5,6 +5,7 @@
 //! others, or that cannot be made sense of, is stopped where it is; it is not taken away, because
 //! that would take with it what it made.
 
+mod adrift;
 mod desired;
 mod event;
 mod history;
@@ -14,6 +15,8 @@ mod removal;
 mod report;
 mod template;
 
+pub use adrift::is_adrift;
+pub use event::announce;
 pub(crate) use history::moment;
 pub use history::{Told, told};
 pub use observed::Observed;

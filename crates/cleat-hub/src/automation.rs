@@ -7,6 +7,7 @@ mod context;
 mod view;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use cleat_core::automation::{
     self as core, Context, Job, Observed, Setback, Sight, Sighting, Told,
 };
 use cleat_core::id::{Id, Target};
+use cleat_core::propagation::Root;
 use cleat_core::write::{Action, Outcome, Side, Write};
 use cleat_runtime::clock::Clock;
 use cleat_runtime::execute::{self, Executor, Read};
@@ -23,9 +25,10 @@ use cleat_runtime::tasks::Tasks;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::{Client, ResourceExt as _};
 
-use self::view::{Automation, AutomationJob, Root, key_of};
+use self::view::{Automation, AutomationJob, key_of};
 use crate::followed::{Followed, Key};
 use crate::kinds::{AUTOMATION, JOB, POLICY, every};
+use crate::propagation::view::Policy;
 
 /// What automations are looked after with.
 pub struct Config {
@@ -53,7 +56,11 @@ struct Automations {
     hub_client: Client,
     clock: Clock,
     automations: Followed<Automation>,
-    policies: Followed<Root>,
+    policies: Followed<Policy>,
+    /// How often they were listed: what they were in between is known only to clusters.
+    listings: AtomicU64,
+    /// How often clusters said that they complied.
+    hints: AtomicU64,
     jobs: Followed<AutomationJob>,
     memory: Mutex<BTreeMap<Key, Memory>>,
 }
@@ -64,14 +71,27 @@ struct Memory {
     setback: Option<Setback>,
     /// Clusters that complied at that version of the policy.
     glimpses: BTreeMap<String, u64>,
-    /// Whether clusters were asked what went unheard before this process was there.
-    listens: bool,
+    /// Clusters that said so, by the number of the hint.
+    hints: BTreeMap<String, u64>,
+    /// Up to which listing clusters were asked what went unheard before it.
+    listened: u64,
     /// Something of that could not be read.
     deaf: bool,
 }
 
 /// Starts looking after automations, until `tasks` end.
 pub fn start(config: Config, tasks: &Tasks) {
+    let (policies, all) = (Followed::new(), every(&config.hub_client, &None, POLICY));
+    let heard = start_beside(config, policies.clone(), tasks);
+    tasks.spawn("follow policies", policies.follow(all, tasks.stop(), heard));
+}
+
+/// The same beside somebody else who follows policies, and tells what comes back of every change.
+pub(crate) fn start_beside(
+    config: Config,
+    policies: Followed<Policy>,
+    tasks: &Tasks,
+) -> impl Fn(Option<&Policy>, Option<&Policy>) + Send + use<> {
     let Config { hub_client, namespace, clock } = config;
     let executor = Executor::new(execute::Config {
         hub: Some(hub_client.clone()),
@@ -83,7 +103,9 @@ pub fn start(config: Config, tasks: &Tasks) {
         hub_client: hub_client.clone(),
         clock,
         automations: Followed::new(),
-        policies: Followed::new(),
+        policies,
+        listings: AtomicU64::new(0),
+        hints: AtomicU64::new(0),
         jobs: Followed::new(),
         memory: Mutex::default(),
     });
@@ -98,21 +120,6 @@ pub fn start(config: Config, tasks: &Tasks) {
         },
     );
     tasks.spawn("follow automations", following);
-
-    let (adding, noting) = (queue.clone(), Arc::clone(&cx));
-    let following = cx.policies.clone().follow(
-        every(&hub_client, &namespace, POLICY),
-        tasks.stop(),
-        move |old: Option<&Root>, new: Option<&Root>| match (old, new) {
-            (None, None) => noting.automations.every(|one| adding.add(one.key())),
-            _ => {
-                for key in noting.hear(old, new) {
-                    adding.add(key);
-                }
-            }
-        },
-    );
-    tasks.spawn("follow policies for automations", following);
 
     let (adding, looking) = (queue.clone(), Arc::clone(&cx));
     let following = cx.jobs.clone().follow(
@@ -130,8 +137,16 @@ pub fn start(config: Config, tasks: &Tasks) {
         stop.stopped().await;
         closing.close();
     });
+    let (adding, hearing) = (queue.clone(), Arc::clone(&cx));
     let passes = queue::run(queue, AT_ONCE, move |key| pass(Arc::clone(&cx), key));
     tasks.spawn("automations", passes);
+    move |old: Option<&Policy>, new: Option<&Policy>| match (old, new) {
+        (None, None) => {
+            hearing.listings.fetch_add(1, Ordering::SeqCst);
+            hearing.automations.every(|one| adding.add(one.key()));
+        }
+        _ => hearing.hear(old, new).into_iter().for_each(|key| adding.add(key)),
+    }
 }
 
 #[tracing::instrument(skip_all, fields(automation = %format!("{}/{}", key.0, key.1)))]
@@ -144,10 +159,11 @@ async fn pass(cx: Arc<Automations>, key: Key) -> Wake {
     if !cx.policies.is_listed() {
         return Wake::OnChange;
     }
+    let until = cx.until();
     let mut automation = followed.0.clone();
     let mut fresh = false;
     for _ in 0..ROUNDS {
-        let seen = cx.observe(&key, automation).await;
+        let seen = cx.observe(&key, automation, until).await;
         let plan = core::plan(&seen);
         let makes = plan.iter().flatten().any(|action| matches!(action.write, Write::Create(_)));
         if makes && !fresh {
@@ -175,7 +191,7 @@ async fn pass(cx: Arc<Automations>, key: Key) -> Wake {
             Next::Changed(after)
                 if after.metadata.resource_version == seen.automation.metadata.resource_version =>
             {
-                return cx.end(&key, Observed { setback, ..seen }).await;
+                return cx.end(&key, Observed { setback, ..seen }, until).await;
             }
             Next::Changed(after) => {
                 fresh = true;
@@ -186,10 +202,17 @@ async fn pass(cx: Arc<Automations>, key: Key) -> Wake {
                 fresh = true;
                 found
             }
-            Next::End => return cx.end(&key, Observed { setback, ..seen }).await,
+            Next::End => return cx.end(&key, Observed { setback, ..seen }, until).await,
         };
     }
     Wake::After(SOON)
+}
+
+/// What of it was heard when a pass began.
+#[derive(Clone, Copy)]
+struct Until {
+    listings: u64,
+    hints: u64,
 }
 
 /// From what the next round begins.
@@ -205,15 +228,47 @@ impl Automations {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn until(&self) -> Until {
+        // Hints are counted and noted at once.
+        let _memory = self.memory();
+        let [listings, hints] =
+            [&self.listings, &self.hints].map(|count| count.load(Ordering::SeqCst));
+        Until { listings, hints }
+    }
+
+    /// The automations of a policy.
+    fn of(&self, (namespace, name): &Key) -> Vec<Key> {
+        let automations = self.automations.group(&key_of(namespace, name));
+        automations.iter().map(|one| one.key()).collect()
+    }
+
     /// Notes who recovered, for every automation of the policy, and says which those are.
-    fn hear(&self, old: Option<&Root>, new: Option<&Root>) -> Vec<Key> {
-        let Some(Root(policy)) = new.or(old) else { return Vec::new() };
-        let automations = self.automations.group(&key_of(&policy.namespace, &policy.name));
-        let keys: Vec<Key> = automations.iter().map(|one| one.key()).collect();
-        if let (Some(Root(old)), Some(Root(new))) = (old, new)
+    fn hear(&self, old: Option<&Policy>, new: Option<&Policy>) -> Vec<Key> {
+        if let Some(Policy::Replica { root, replica, complied }) = new {
+            let before = match old {
+                Some(Policy::Replica { complied, .. }) => Some(complied),
+                _ => None,
+            };
+            if before.is_none_or(|before| before == complied) {
+                return Vec::new();
+            }
+            let keys = self.of(root);
+            let mut memory = self.memory();
+            let hint = self.hints.fetch_add(1, Ordering::SeqCst).saturating_add(1);
+            for key in &keys {
+                let hints = &mut memory.entry(key.clone()).or_default().hints;
+                hints.insert(replica.cluster.clone(), hint);
+            }
+            return keys;
+        }
+        let [old, new] = [old, new].map(|one| one.and_then(Policy::as_root));
+        let Some(root) = new.or(old) else { return Vec::new() };
+        let keys = self.of(&(root.namespace.clone(), root.name.clone()));
+        if let (Some(old), Some(new), false) = (old, new, keys.is_empty())
+            && let (Sight::Present(old), Sight::Present(new)) = (view::sight(old), view::sight(new))
             && let Some(version) = new.version()
         {
-            let recovered: Vec<&str> = old.recovered(new).collect();
+            let recovered: Vec<&str> = old.recovered(&new).collect();
             let mut memory = self.memory();
             for key in keys.iter().filter(|_| !recovered.is_empty()) {
                 let glimpses = &mut memory.entry(key.clone()).or_default().glimpses;
@@ -223,13 +278,15 @@ impl Automations {
         keys
     }
 
-    async fn observe(&self, key: &Key, automation: PolicyAutomation) -> Observed {
+    async fn observe(&self, key: &Key, automation: PolicyAutomation, until: Until) -> Observed {
         let memory = self.memory().get(key).cloned().unwrap_or_default();
-        let Memory { setback, glimpses, listens, deaf: _ } = memory;
+        let Memory { setback, glimpses, hints, listened, deaf: _ } = memory;
         let policy = self.policy(&automation).await;
         let jobs = self.jobs(key, &automation).await;
         let missing = core::unsettled(&automation);
-        let missing = missing.iter().any(|name| jobs.get(name) == Some(&Sighting::Absent));
+        let missing = missing
+            .iter()
+            .any(|name| matches!(jobs.get(name), Some(Sighting::Absent | Sighting::NotServed)));
         let context = match &policy {
             Sight::Present(policy) if missing => {
                 let targets = core::targets(&automation);
@@ -238,8 +295,10 @@ impl Automations {
             _ => Context::NotAsked,
         };
         let (now, told) = (self.clock.now(), BTreeMap::new());
-        let seen = Observed { now, automation, policy, jobs, glimpses, told, context, setback };
-        let asks = core::asks(&seen, !listens);
+        let hints = hints.into_keys().collect();
+        let seen =
+            Observed { now, automation, policy, jobs, glimpses, hints, told, context, setback };
+        let asks = core::asks(&seen, listened < until.listings);
         let Sight::Present(policy) = &seen.policy else { return seen };
         let told = match context::replicas(&self.hub_client, policy, &asks).await {
             Ok(replicas) => replicas,
@@ -258,18 +317,21 @@ impl Automations {
     async fn policy(&self, automation: &PolicyAutomation) -> Sight {
         let namespace = automation.metadata.namespace.clone().unwrap_or_default();
         let name = automation.spec.policy_ref.clone();
-        let Some(root) = self.policies.get(&(namespace.clone(), name.clone())) else {
+        let found = self.policies.get(&(namespace.clone(), name.clone()));
+        let Some(root) = found.as_ref().and_then(|found| found.as_root()) else {
             return Sight::Absent;
         };
+        let version = |text: &str| text.parse::<u64>().ok();
         let observed = automation.status.as_ref().and_then(|told| told.observed_policy.as_ref());
-        let observed = observed.filter(|observed| observed.uid == root.0.uid);
-        let later = observed.and_then(|observed| observed.resource_version.parse::<u64>().ok());
-        if later.is_none_or(|later| root.0.version().is_none_or(|version| version >= later)) {
-            return Sight::Present(root.0.clone());
+        let observed = observed.filter(|observed| observed.uid == root.uid);
+        let later = observed.and_then(|observed| version(&observed.resource_version));
+        let here = version(&root.resource_version);
+        if later.is_none_or(|later| here.is_none_or(|here| here >= later)) {
+            return view::sight(root);
         }
         let policies = every(&self.hub_client, &Some(namespace), POLICY);
         match policies.get_opt(&name).await {
-            Ok(Some(found)) => view::policy(found).map_or(Sight::Absent, Sight::Present),
+            Ok(Some(found)) => view::sight(&Root::read(&found.metadata, &found.data)),
             Ok(None) => Sight::Absent,
             Err(error) => {
                 tracing::warn!(%error, "the policy of an automation could not be read");
@@ -359,7 +421,7 @@ impl Automations {
     }
 
     /// Says what there is to say, and forgets what was glimpsed and has had its effect.
-    async fn end(&self, key: &Key, seen: Observed) -> Wake {
+    async fn end(&self, key: &Key, seen: Observed, until: Until) -> Wake {
         if let Sight::Present(policy) = &seen.policy
             && let Some(version) = policy.version()
             && let Some(memory) = self.memory().get_mut(key)
@@ -372,7 +434,12 @@ impl Automations {
         if let Some(memory) = self.memory().get_mut(key) {
             match std::mem::take(&mut memory.deaf) {
                 true => wake = Some(wake.unwrap_or(10 * SOON).min(10 * SOON)),
-                false => memory.listens |= matches!(seen.policy, Sight::Present(_)),
+                false if matches!(seen.policy, Sight::Present(_)) => {
+                    memory.listened = until.listings;
+                    let promised = core::targets(&seen.automation);
+                    memory.hints.retain(|name, at| *at > until.hints || promised.contains(name));
+                }
+                false => {}
             }
         }
         if let Some(status) = verdict.status {

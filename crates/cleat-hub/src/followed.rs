@@ -111,7 +111,8 @@ impl<T: Kept> Followed<T> {
     }
 
     /// Keeps this up to date until it is time to stop. `changed` is told of every change after it
-    /// can be seen here: what was there, and what is there now.
+    /// can be seen here: what was there, and what is there now. Two times nothing: everything was
+    /// listed, for the first time or again, and what came and went since the watch broke went unseen.
     pub(crate) async fn follow(
         self,
         objects: Api<DynamicObject>,
@@ -146,7 +147,9 @@ impl<T: Kept> Followed<T> {
             let put = |key: &Key, item: Option<T>| {
                 let item = item.map(Arc::new);
                 let old = self.put(key, item.clone());
-                changed(old.as_deref(), item.as_deref());
+                if old.is_some() || item.is_some() {
+                    changed(old.as_deref(), item.as_deref());
+                }
             };
             match event {
                 Ok(Event::Init) => unlisted = self.keys(),
@@ -160,10 +163,8 @@ impl<T: Kept> Followed<T> {
                     for key in std::mem::take(&mut unlisted) {
                         put(&key, None);
                     }
-                    let first = !std::mem::replace(&mut self.state().listed, true);
-                    if first {
-                        changed(None, None);
-                    }
+                    self.state().listed = true;
+                    changed(None, None);
                 }
                 Err(error) => tracing::warn!(%error, "a watch failed and is begun again"),
             }

@@ -86,7 +86,10 @@ pub async fn run(config: Config, mut stop: Stop) {
             waits.add((work.namespace.clone(), work.name.clone()));
         }
     });
-    spreading.follow(&tasks);
+    let (beside, clock) = (spreading.policies.clone(), Clock::system());
+    let automating =
+        automation::Config { hub_client: hub_client.clone(), namespace: namespace.clone(), clock };
+    spreading.follow(&tasks, automation::start_beside(automating, beside, &tasks));
 
     let queue = sets.clone();
     let following = cx.sets.clone().follow(
@@ -219,8 +222,6 @@ pub async fn run(config: Config, mut stop: Stop) {
     let passes =
         queue::run(exchanges.clone(), KEYS_AT_ONCE, move |key| rotation::pass(cx.clone(), key));
     tasks.spawn("encryption keys", passes);
-    let clock = Clock::system();
-    automation::start(automation::Config { hub_client, namespace, clock }, &tasks);
 
     stop.stopped().await;
     roots.close();

@@ -5,7 +5,7 @@ mod confirm;
 mod follow;
 pub(crate) mod rotation;
 mod templates;
-mod view;
+pub(crate) mod view;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,7 +34,7 @@ pub(crate) struct Propagation {
     pub(crate) namespace: Option<String>,
     pub(crate) roots: Queue<Key>,
     pub(crate) sets_due: Queue<Key>,
-    policies: Followed<Policy>,
+    pub(crate) policies: Followed<Policy>,
     bindings: Followed<PolicyBinding>,
     sets: Followed<Set>,
     rules: Followed<Rule>,
@@ -108,10 +108,7 @@ impl Propagation {
     }
 
     fn root(&self, key: &Key) -> Option<Arc<core::Root>> {
-        match &*self.policies.get(key)? {
-            Policy::Root { root, .. } => Some(Arc::clone(root)),
-            Policy::Replica { .. } => None,
-        }
+        self.policies.get(key)?.as_root().cloned()
     }
 
     fn bindings_of(&self, namespace: &str) -> Vec<Arc<core::Binding>> {

@@ -128,6 +128,11 @@ impl Follow {
         self.shared.lock().trouble()
     }
 
+    /// Whether that is because the server said that it does not serve the kind.
+    pub fn is_unserved(&self) -> bool {
+        self.shared.lock().is_unserved()
+    }
+
     /// The kind may have come to be served: asks now rather than after a pause.
     pub fn check(&self) {
         self.shared.attention.notify_one();

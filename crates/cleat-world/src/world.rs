@@ -3,13 +3,15 @@
 //! [`World::start`] is all a test writes. Without more it runs on embedded servers in this process,
 //! with nothing shared between tests. With `CLEAT_WORLD` naming a kubeconfig (contexts `hub`,
 //! `cluster1`, …) the same test runs on those servers; they are shared by all tests, so a test
-//! names what it makes with [`World::unique`] and looks only at that.
+//! names what it makes with [`World::unique`] and looks only at that. One that takes away what others
+//! need has the servers for itself: [`World::alone`].
 
 mod secure;
 
+use std::any::Any;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use anyhow::{Context as _, Result};
 use cleat_apiserver::admission::Admission;
@@ -21,7 +23,7 @@ use cleat_store::{Limits, Store};
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use tokio::net::TcpListener;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, RwLock};
 
 pub use self::secure::Credentials;
 use self::secure::Endpoint;
@@ -36,7 +38,15 @@ pub struct World {
     pub hub: Cluster,
     pub clusters: Vec<Cluster>,
     number: usize,
+    _turn: Turn,
 }
+
+/// Whose turn it is on real servers. Those who want them for themselves wait for all others, and
+/// nobody begins meanwhile.
+static SERVERS: LazyLock<Arc<RwLock<()>>> = LazyLock::new(Arc::default);
+
+/// What a world holds of the servers for as long as it lasts, where they are not its own.
+type Turn = Option<Box<dyn Any + Send + Sync>>;
 
 /// One server of a [`World`].
 pub struct Cluster {
@@ -57,9 +67,28 @@ impl World {
     }
 
     pub async fn with_clusters(count: usize) -> Result<Self> {
+        let source = std::env::var_os(WORLD).map(PathBuf::from);
+        let turn: Turn = match &source {
+            None => None,
+            Some(_) => Some(Box::new(Arc::clone(&SERVERS).read_owned().await) as Box<_>),
+        };
+        Self::of(source, count, turn).await
+    }
+
+    /// A hub and two clusters while no other test of this program runs on them. What others left
+    /// there may be in the way.
+    pub async fn alone() -> Result<Self> {
+        let source = std::env::var_os(WORLD).map(PathBuf::from);
+        let turn: Turn = match &source {
+            None => None,
+            Some(_) => Some(Box::new(Arc::clone(&SERVERS).write_owned().await) as Box<_>),
+        };
+        Self::of(source, 2, turn).await
+    }
+
+    async fn of(source: Option<PathBuf>, count: usize, turn: Turn) -> Result<Self> {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let source = std::env::var_os(WORLD).map(PathBuf::from);
         let mut all = Vec::new();
         for index in 0..=count {
             let name = if index == 0 { "hub".to_owned() } else { format!("cluster{index}") };
@@ -70,7 +99,7 @@ impl World {
         }
         let clusters = all.split_off(1);
         let hub = all.pop().context("a world has a hub")?;
-        Ok(Self { hub, clusters, number })
+        Ok(Self { hub, clusters, number, _turn: turn })
     }
 
     /// Whether the servers are embedded ones.

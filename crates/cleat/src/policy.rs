@@ -1,5 +1,5 @@
-//! `cleat policy`: the controller of ConfigurationPolicies by itself, and trying them without any
-//! cluster.
+//! `cleat policy`: the controller of ConfigurationPolicies by itself, its end, and trying them without
+//! any cluster.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,6 +29,11 @@ enum Verb {
     /// Ends with 0 if they hold, with 2 if they do not, and with 1 if something went wrong.
     #[command(alias = "dry-run")]
     Dryrun(cleat_cli::dryrun::Args),
+    /// Have a controller or an agent let go of its policies, so that it can be uninstalled.
+    ///
+    /// Annotates its Deployment, and ends when no ConfigurationPolicy is held any more; nothing that they
+    /// made is deleted. Ends with 4 if some are still held when the time is over.
+    TriggerUninstall(cleat_cli::uninstall::Args),
 }
 
 #[derive(clap::Args)]
@@ -71,6 +76,10 @@ enum Inclusion {
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
     match args.verb {
         Verb::Dryrun(args) => Ok(ExitCode::from(cleat_cli::dryrun::run(&args)?)),
+        Verb::TriggerUninstall(args) => {
+            cleat_cli::uninstall::run(args)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Verb::Controller(args) => {
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
             runtime.block_on(serve(args))?;

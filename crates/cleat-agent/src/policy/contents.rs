@@ -74,9 +74,26 @@ impl Contents {
         Some(Present { object: Arc::new(object), writers })
     }
 
+    /// Keeps an object that a policy just made. Managers are told only of objects that have anything
+    /// beyond a name; whose the others are, only the answer to their creation says.
+    pub(super) fn made(&self, id: &Id, object: Value, policy: &str) {
+        self.keep_by(id, object, vec![policy.to_owned()]);
+    }
+
     /// Keeps an object as a server told it.
-    pub(super) fn keep(&self, id: &Id, mut object: Value) -> Present {
-        let mut writers: Vec<String> = Vec::new();
+    pub(super) fn keep(&self, id: &Id, object: Value) -> Present {
+        let uid = object.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
+        // Who is known to have written it has written it, as long as it is the same one.
+        let known = match self.lock().entries.get(id) {
+            Some((_, content)) if *content.uid == *uid && !uid.is_empty() => {
+                content.writers.iter().map(|writer| writer.to_string()).collect()
+            }
+            _ => Vec::new(),
+        };
+        self.keep_by(id, object, known)
+    }
+
+    fn keep_by(&self, id: &Id, mut object: Value, mut writers: Vec<String>) -> Present {
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             let managers = metadata.remove("managedFields");
             let managers = managers.as_ref().and_then(Value::as_array).into_iter().flatten();
@@ -84,6 +101,8 @@ impl Contents {
             let policies =
                 names.filter_map(|name| name.strip_prefix(FIELD_MANAGER)?.strip_prefix('/'));
             writers.extend(policies.map(str::to_owned));
+            writers.sort();
+            writers.dedup();
         }
         let text = |pointer: &str| {
             object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into()
@@ -165,5 +184,15 @@ mod tests {
         let others = contents.keep(&id("b"), object("kubectl"));
         assert_eq!(others.writers, [""; 0]);
         assert_eq!(others.object.pointer("/metadata/managedFields"), None);
+    }
+    /// They were never counted as made by the policy, and so never pruned.
+    #[test]
+    fn an_object_without_any_field_is_known_to_be_made_by_who_made_it() {
+        let contents = Contents::default();
+        let object = |uid: &str| json!({ "metadata": { "name": "a", "uid": uid } });
+        contents.made(&id("a"), object("one"), "policy");
+        assert_eq!(contents.keep(&id("a"), object("one")).writers, ["policy"]);
+        assert_eq!(contents.keep(&id("a"), object("two")).writers, [""; 0]);
+        assert_eq!(contents.keep(&id("a"), object("one")).writers, [""; 0]);
     }
 }

@@ -108,15 +108,54 @@ impl Context {
     /// Whether a policy goes only because its kind does, or the kind of the policy that it is part of:
     /// then everything of that kind goes, and everything that it owns.
     async fn definitions_now(&self, policy: &Policy) -> Departure {
-        let parts = policy.owner.iter().filter(|owner| {
+        match self.definition_now(&definition()).await {
+            Departure::Staying => {}
+            other => return other,
+        }
+        let of_policy = |owner: &&Owner| {
             owner.kind == "Policy" && owner.api_version.split('/').next() == Some(GROUP)
-        });
-        let owners = parts.map(|_| definition_of("policies"));
-        for target in [definition()].into_iter().chain(owners) {
-            match self.definition_now(&target).await {
-                Departure::Staying => {}
-                other => return other,
+        };
+        let Some(owner) = policy.owner.as_ref().filter(of_policy) else {
+            return Departure::Staying;
+        };
+        match self.definition_now(&definition_of("policies")).await {
+            Departure::Staying => self.outlived(policy, owner).await,
+            other => other,
+        }
+    }
+
+    /// Whether its owner went with a definition that is back since. What collects those whose owner is
+    /// gone may be slower than that.
+    async fn outlived(&self, policy: &Policy, owner: &Owner) -> Departure {
+        let id = Id {
+            group: GROUP.to_owned(),
+            resource: "policies".to_owned(),
+            namespace: policy.namespace.clone(),
+            name: owner.name.clone(),
+        };
+        let owned_by = Target { version: "v1".to_owned(), id };
+        match self.executor.read(Side::Cluster, &owned_by).await {
+            Read::Present(found) if text(&found, "/metadata/uid") == owner.uid => {
+                return Departure::Staying;
             }
+            Read::Present(_) | Read::Absent => {}
+            Read::NoSuchKind => {
+                return Departure::Unknown("policies are not served now".to_owned());
+            }
+            Read::Unknown { message } => return Departure::Unknown(message),
+        }
+        let own = super::policy_target(&policy.namespace, &policy.name);
+        let mut made = Vec::new();
+        for target in [own, definition_of("policies")] {
+            match self.executor.read(Side::Cluster, &target).await {
+                // Whole seconds of one clock, written so that they sort.
+                Read::Present(object) => made.push(text(&object, CREATED).to_owned()),
+                Read::Absent | Read::NoSuchKind => made.push(String::new()),
+                Read::Unknown { message } => return Departure::Unknown(message),
+            }
+        }
+        if made.is_sorted_by(|policy, definition| policy < definition) {
+            return Departure::Leaving;
         }
         Departure::Staying
     }
@@ -174,6 +213,12 @@ fn of_deployment(object: &Value) -> Departure {
         None | Some("" | "false") => Departure::Staying,
         Some(_) => Departure::Leaving,
     }
+}
+
+const CREATED: &str = "/metadata/creationTimestamp";
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn is_deleting(object: &Value) -> bool {

@@ -154,7 +154,8 @@ impl Context {
                         continue;
                     }
                     Read::Kind(name) => {
-                        let kind = self.kind(&name, policy).await;
+                        let wanted = !policy.deleting && may_want(&seen.templates, &name);
+                        let kind = self.kind(&name, policy, wanted).await;
                         look.needs.lacks_a_kind |= !matches!(kind, Kind::Served(_));
                         let absent = kind == Kind::Absent;
                         seen.cluster.kinds.insert(name.clone(), kind);
@@ -295,6 +296,16 @@ impl Needs {
             }
             Read::Resolution { .. } => {}
         }
+    }
+}
+
+/// Whether a template may be about a kind in this version.
+fn may_want(templates: &Templates, name: &KindName) -> bool {
+    match templates {
+        Templates::Known(all) => all.iter().any(|template| {
+            templates::kind_of(&template.spec.object_definition).is_none_or(|kind| kind == *name)
+        }),
+        Templates::Failed { .. } => true,
     }
 }
 

@@ -7,9 +7,9 @@ use cleat_api::policy::{GROUP, Policy as Stored, PolicyDependency};
 use cleat_core::id::{Id, Target};
 use cleat_core::policy::observed::{Kind, KindName, Served};
 use cleat_core::policy_sync::observed::{
-    Copy, Live, Observed, Place, Policy, Standing, TemplateId, TemplateKind,
+    Copy, Defined, Live, Observed, Place, Policy, Standing, TemplateId, TemplateKind, Vanished,
 };
-use cleat_core::policy_sync::{Depends, dependencies, made_kinds, template_ids};
+use cleat_core::policy_sync::{Depends, dependencies, is_adrift, made_kinds, template_ids};
 use cleat_core::write::Side;
 use cleat_runtime::execute::Read;
 use cleat_runtime::follow::{Follow, Held};
@@ -21,28 +21,38 @@ use super::Context;
 use super::templates::id;
 use crate::leave::{ask, known};
 
-type Leaving = Result<Option<RemoveStrategy>, String>;
+/// What the hub says of a policy, as far as it can be asked.
+struct Answer {
+    replica: Copy,
+    /// How the cluster is leaving it, if it is.
+    leaving: Result<Option<RemoveStrategy>, String>,
+    defined: Defined,
+}
 
 const UNREAD: &str = "not read yet";
 
 impl Context {
     pub(super) async fn observe(&self, name: &str) -> Observed {
         let cluster = &self.config.cluster;
+        let now = Timestamp::now();
         let local = held(&self.local, cluster, name);
-        let (replica, leaving) = self.replica(name, &local).await;
+        let Answer { replica, leaving, defined } = self.replica(name, &local).await;
         let own_hub = match (&replica, &local) {
             // No two servers give the same one.
             (Copy::Present(replica), Copy::Present(local)) => replica.uid == local.uid,
             _ => false,
         };
-        let (troubles, lacks_namespace) = {
-            let lives = self.lock();
-            let life = lives.get(name);
-            let troubles = life.map(|life| life.troubles.clone()).unwrap_or_default();
-            (troubles, life.is_some_and(|life| life.lacks_namespace))
+        let lacks = matches!((&replica, &local), (Copy::Absent, Copy::Present(_)));
+        let (troubles, lacks_namespace, vanished) = {
+            let mut lives = self.lock();
+            let life = lives.entry(name.to_owned()).or_default();
+            // Whatever else is heard of it, it is waited for from then on.
+            let first = Vanished { since: now, told: false };
+            life.vanished = lacks.then_some(life.vanished.unwrap_or(first));
+            (life.troubles.clone(), life.lacks_namespace, life.vanished)
         };
         let mut seen = Observed {
-            now: Timestamp::now(),
+            now,
             place: Place {
                 cluster_namespace: cluster.clone(),
                 hub_namespace: cluster.clone(),
@@ -57,6 +67,8 @@ impl Context {
             marked: self.templates.marked(name),
             resources: BTreeMap::new(),
             leaving,
+            defined,
+            vanished,
             states: BTreeMap::new(),
             told: BTreeMap::new(),
             troubles,
@@ -88,27 +100,61 @@ impl Context {
 
     /// What the hub says, and whether the cluster is leaving it. A hub that does not know the cluster,
     /// or was not heard yet, lets go of nothing.
-    async fn replica(&self, name: &str, local: &Copy) -> (Copy, Leaving) {
+    async fn replica(&self, name: &str, local: &Copy) -> Answer {
         let replica = held(&self.hub, &self.config.cluster, name);
-        let Some(presence) = &self.config.presence else {
-            return (self.confirmed(name, replica, local).await, Ok(None));
-        };
         let ends = match (&replica, local) {
             (Copy::Present(replica), _) => replica.deleting,
             (Copy::Absent, Copy::Present(local)) => !local.deleting,
+            // With the kind it may have gone.
+            (Copy::Unknown(_), Copy::Present(local)) => {
+                self.hub.is_unserved() && !local.deleting && !is_adrift(local)
+            }
             (Copy::Absent | Copy::Unknown(_), _) => false,
         };
-        let leaving = match ends {
-            true => ask(presence, &self.executor, &self.config.cluster).await,
-            false => known(&presence.standing()),
+        let leaving = match &self.config.presence {
+            None => Ok(None),
+            Some(presence) if ends => ask(presence, &self.executor, &self.config.cluster).await,
+            Some(presence) => known(&presence.standing()),
         };
-        match (replica, leaving) {
-            (replica, Ok(leaving)) => (self.confirmed(name, replica, local).await, Ok(leaving)),
+        let replica = match (replica, &leaving) {
+            (replica, Ok(_)) => self.confirmed(name, replica, local).await,
             // It is on its way out, and that goes on when the hub is heard again.
-            (Copy::Present(replica), Err(why)) if replica.deleting => {
-                (Copy::Present(replica), Err(why))
+            (Copy::Present(replica), Err(_)) if replica.deleting => Copy::Present(replica),
+            (_, Err(why)) => Copy::Unknown(why.clone()),
+        };
+        // After the policy: it did not go with a definition that is whole now.
+        let defined = match ends && leaving == Ok(None) {
+            true => self.defined().await,
+            false => Defined::Stands,
+        };
+        let replica = match (replica, &defined) {
+            (Copy::Absent, Defined::Unknown(why)) => Copy::Unknown(why.clone()),
+            // What has no kind is not there.
+            (Copy::Unknown(_), Defined::Goes) => Copy::Absent,
+            (replica, _) => replica,
+        };
+        Answer { replica, leaving, defined }
+    }
+
+    /// Whether the hub has the definition of policies.
+    async fn defined(&self) -> Defined {
+        let id = Id {
+            group: "apiextensions.k8s.io".to_owned(),
+            resource: "customresourcedefinitions".to_owned(),
+            namespace: String::new(),
+            name: format!("policies.{GROUP}"),
+        };
+        match self.executor.read(Side::Hub, &Target { version: "v1".to_owned(), id }).await {
+            Read::Present(object) => match object.pointer("/metadata/deletionTimestamp") {
+                Some(time) if time.is_string() => Defined::Goes,
+                _ => Defined::Stands,
+            },
+            Read::Absent => Defined::Goes,
+            Read::NoSuchKind => Defined::Unknown("the hub serves no definitions now".to_owned()),
+            Read::Unknown { message } => {
+                tracing::warn!(message, "whether the hub still has policies cannot be seen");
+                Defined::Unknown(message)
             }
-            (_, Err(why)) => (Copy::Unknown(why.clone()), Err(why)),
         }
     }
 

@@ -41,6 +41,12 @@ pub(super) fn look(
             _ => glimpsed,
         }
     };
+    // The policy may show a recovery only after the violation that followed it has had its job.
+    let persists = |cluster: &str| {
+        let said = said.get(cluster).and_then(|said| time(said));
+        let told = seen.told.get(cluster).zip(said);
+        told.is_some_and(|(told, said)| told.persists_since(said))
+    };
     let began = |cluster: &str| {
         let began = seen.told.get(cluster).and_then(|told| told.began);
         began.unwrap_or(seen.now).min(seen.now)
@@ -55,6 +61,10 @@ pub(super) fn look(
             continue;
         }
         let standing = policy.standing(&cluster);
+        if policy.complies(&cluster) && persists(&cluster) {
+            next.clusters_with_event.insert(cluster, entry);
+            continue;
+        }
         let (recovered, began) = (recovered(&cluster, &entry, standing), began(&cluster));
         match consider(&entry, standing, recovered, began, seen.now, delay) {
             Fate::Keep(entry) => drop(next.clusters_with_event.insert(cluster, entry)),

@@ -9,6 +9,8 @@ use cleat_api::policy as api;
 use cleat_api::policyautomation::{ObservedPolicy, PolicyAutomation};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
+use crate::propagation::Root;
+
 /// What is known of the policy that an automation names.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sight {
@@ -55,9 +57,11 @@ pub(super) enum Standing {
 }
 
 impl Policy {
-    pub fn read(policy: &api::Policy) -> Self {
-        let metadata = &policy.metadata;
-        let status = policy.status.clone().unwrap_or_default();
+    /// None of one whose status is not understood.
+    pub fn read(root: &Root) -> Option<Self> {
+        let status: Option<api::PolicyStatus> = serde_json::from_value(root.status.clone()).ok()?;
+        let told = status.is_some();
+        let status = status.unwrap_or_default();
         let clusters = status.status.into_iter().filter(|one| !one.cluster_name.is_empty());
         let clusters = clusters.map(|one| {
             let compliance = match one.compliant.as_deref() {
@@ -72,16 +76,16 @@ impl Policy {
             (one.cluster_name, Cluster { namespace, compliance })
         });
         let sets = status.placement.into_iter().map(|one| one.policy_set);
-        Self {
-            namespace: metadata.namespace.clone().unwrap_or_default(),
-            name: metadata.name.clone().unwrap_or_default(),
-            uid: metadata.uid.clone().unwrap_or_default(),
-            resource_version: metadata.resource_version.clone().unwrap_or_default(),
-            disabled: policy.spec.disabled,
-            told: policy.status.is_some(),
+        Some(Self {
+            namespace: root.namespace.clone(),
+            name: root.name.clone(),
+            uid: root.uid.clone(),
+            resource_version: root.resource_version.clone(),
+            disabled: root.disabled,
+            told,
             clusters: clusters.collect(),
             sets: sets.filter(|name| !name.is_empty()).collect(),
-        }
+        })
     }
 
     /// None where the server's versions are not numbers.
@@ -102,6 +106,12 @@ impl Policy {
         names.filter(|name| {
             self.standing(name) != Standing::Over && later.standing(name) == Standing::Over
         })
+    }
+
+    /// Whether the policy concerns it, and shows that it complies.
+    pub(super) fn complies(&self, cluster: &str) -> bool {
+        let shown = self.clusters.get(cluster).map(|cluster| cluster.compliance);
+        !self.disabled && shown == Some(Compliance::Compliant)
     }
 
     /// Whether it is known to comply, or to be none of the policy's concern.

@@ -16,6 +16,8 @@ pub struct Told {
     pub newest: Timestamp,
     /// Whether every template is well by what was said last.
     pub well: bool,
+    /// Whether the policy does not hold there, by what its copy says now.
+    pub violated: bool,
     /// When it last ceased to be so, if that was said.
     pub well_until: Option<Timestamp>,
     /// When it became noncompliant, if it is.
@@ -46,7 +48,8 @@ fn word(message: &str) -> Word {
 impl Told {
     /// Nothing where the moments of its messages are not known to less than a second.
     pub fn read(replica: &api::Policy) -> Option<Self> {
-        let details = &replica.status.as_ref()?.details;
+        let status = replica.status.as_ref()?;
+        let details = &status.details;
         let mut lines: Vec<(Timestamp, usize, Word)> = Vec::new();
         for (template, detail) in details.iter().enumerate() {
             for line in &detail.history {
@@ -78,13 +81,19 @@ impl Told {
         // The first message of a violation may have been dropped with what came before it.
         let whole = details.iter().all(|detail| detail.history.len() < MOST);
         let began = began.filter(|_| whole || well_until.is_some());
-        Some(Self { newest, well, well_until, began })
+        let violated = status.compliant.as_deref() == Some("NonCompliant");
+        Some(Self { newest, well, violated, well_until, began })
     }
 
     /// Whether it was well at some moment since then, and is so no more. While it is well, whoever
     /// tells that it is not has not heard yet.
     pub(super) fn recovered_since(&self, said: Timestamp) -> bool {
         !self.well && self.well_until.is_some_and(|until| until.duration_since(said) > SAME)
+    }
+
+    /// Whether it does not comply, and has not done so since then: whoever tells that it does is late.
+    pub(super) fn persists_since(&self, said: Timestamp) -> bool {
+        self.violated && !self.well && !self.recovered_since(said)
     }
 
     /// Whether it has said nothing since then.

@@ -132,9 +132,9 @@ fn leaving(seen: &Observed, policy: &Policy) -> Verdict {
         return Verdict::default();
     }
     let unsure = match &seen.controller.departure {
-        Departure::Unknown(why) => Some(format!(
-            "Failed to delete objects: it cannot be told whether the controller is being uninstalled: {why}"
-        )),
+        Departure::Unknown(why) => {
+            Some(format!("Failed to delete objects: whether they are to go is not certain: {why}"))
+        }
         Departure::Staying | Departure::Leaving => None,
     };
     let mut reader = Reader::new(&seen.cluster);

@@ -39,6 +39,10 @@ pub struct Observed {
     pub resources: BTreeMap<KindName, Kind>,
     /// How the cluster is leaving its hub, if it is; or why that cannot be told.
     pub leaving: Result<Option<RemoveStrategy>, String>,
+    /// Whether the hub still has the kind of the policy. Asked only about one that seems to go.
+    pub defined: Defined,
+    /// The hub does not have the policy any more, and did not say that it lets go of it.
+    pub vanished: Option<Vanished>,
     /// How what the templates depend on stands.
     pub states: BTreeMap<Depends, Standing>,
     /// What was said about each template, by its name.
@@ -58,6 +62,23 @@ pub struct Place {
     pub own_hub: bool,
     /// The cluster does not have the namespace.
     pub lacks_namespace: bool,
+}
+
+/// Whether the hub has the definition of policies. With it go all policies, and nobody deleted any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Defined {
+    Stands,
+    /// It is gone, or being deleted.
+    Goes,
+    Unknown(String),
+}
+
+/// What is remembered of a policy that is gone from the hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vanished {
+    pub since: Timestamp,
+    /// Whether that was said.
+    pub told: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -13,7 +13,8 @@ use cleat_api::policy::{GROUP, PolicyDependency, PolicySpec};
 use serde_json::{Map, Value, json};
 
 use super::HOLD;
-use super::observed::{Copy, Marked, Observed, Policy, TemplateId};
+use super::adrift::{self, Adrift};
+use super::observed::{Copy, Defined, Marked, Observed, Policy, TemplateId};
 use super::removal;
 use super::template::{self, Judged, Need};
 use crate::id::{Id, Target};
@@ -52,6 +53,13 @@ fn next(seen: &Observed) -> Plan {
                 },
             }
         }
+        // All of its kind went, not this one: it stays as the hub last had it.
+        (Copy::Absent, Copy::Present(local)) if undefined(seen) && !local.deleting => {
+            match adrift::mark(seen, local) {
+                Some(mark) => vec![vec![mark]],
+                None => templates(seen, local),
+            }
+        }
         // The hub let go of it, or a human did. The templates go with their owner.
         (Copy::Absent, local) if kept => match (&seen.marked, local) {
             (None, _) => vec![],
@@ -62,11 +70,20 @@ fn next(seen: &Observed) -> Plan {
                 local.policy().map(|local| dropped(seen, local)).unwrap_or_default()
             }
         },
-        (Copy::Absent, Copy::Present(local)) => dropped(seen, local),
+        (Copy::Absent, Copy::Present(local)) => match adrift::of(seen, local) {
+            Adrift::No => dropped(seen, local),
+            Adrift::Until(_) | Adrift::Kept => templates(seen, local),
+        },
         // Who cannot see the hub goes on with what it said last.
         (Copy::Unknown(_), Copy::Present(local)) if !local.deleting => templates(seen, local),
         _ => vec![],
     }
+}
+
+/// Whether the hub loses all policies with their kind. A cluster that leaves lets go of them anyway, in
+/// the way it was told.
+fn undefined(seen: &Observed) -> bool {
+    seen.leaving == Ok(None) && seen.defined == Defined::Goes
 }
 
 /// The copy of a policy that the hub does not have any more.
@@ -88,6 +105,15 @@ fn leave(seen: &Observed, replica: &Policy) -> Plan {
         Copy::Absent => None,
         Copy::Present(local) => Some(local),
     };
+    // Nobody deleted it: what its templates made stays, and so do they.
+    if undefined(seen) {
+        let stays = local.filter(|local| !local.deleting && !seen.place.own_hub);
+        let mark = stays.and_then(|local| adrift::mark(seen, local));
+        return vec![vec![mark.unwrap_or_else(|| let_go(seen, replica))]];
+    }
+    if matches!(seen.defined, Defined::Unknown(_)) {
+        return vec![];
+    }
     // Who cannot tell what is there, or what is to become of it, touches nothing.
     let (Some(marked), Ok(leaving)) = (&seen.marked, &seen.leaving) else { return vec![] };
     if let Some(strategy) = leaving {
@@ -123,12 +149,16 @@ fn leave(seen: &Observed, replica: &Policy) -> Plan {
     if leaving.is_some() && !is_receipted(&replica.finalizers, removal, on_record) {
         return vec![];
     }
+    vec![vec![let_go(seen, replica)]]
+}
+
+fn let_go(seen: &Observed, replica: &Policy) -> Action {
     let rest = replica.finalizers.iter().filter(|one| *one != HOLD);
-    vec![vec![finalizers(seen, replica, rest.map(String::as_str).collect())]]
+    finalizers(seen, replica, rest.map(String::as_str).collect())
 }
 
 /// Whether removing any of it removes more than itself.
-fn prunes(spec: &PolicySpec) -> bool {
+pub(crate) fn prunes(spec: &PolicySpec) -> bool {
     spec.policy_templates.iter().any(|template| {
         let behavior = template.object_definition.pointer("/spec/pruneObjectBehavior");
         behavior.and_then(Value::as_str).is_some_and(|behavior| behavior != "None")
@@ -139,9 +169,12 @@ fn prunes(spec: &PolicySpec) -> bool {
 fn held(seen: &Observed, replica: &Policy) -> Option<Action> {
     let held = replica.finalizers.iter().any(|one| one == HOLD);
     let leaving = replica.finalizers.iter().any(|one| one == LEAVE_FINALIZER);
-    // What left the policy and is still there may be pruning.
-    let left = held && left(seen, &replica.spec).next().is_some();
-    let wanted = prunes(&replica.spec) || held && leaving || left;
+    // What left the policy and is still there may be pruning. What stays in it prunes until it was
+    // told not to: without a hold, the policy could vanish before that.
+    let left = left(seen, &replica.spec).next().is_some();
+    let still = seen.local.policy().is_some_and(|local| prunes(&local.spec))
+        || seen.marked.iter().flatten().any(|one| one.prunes);
+    let wanted = prunes(&replica.spec) || held && (leaving || left || still);
     let others = replica.finalizers.iter().map(String::as_str).filter(|one| *one != HOLD);
     match (held, wanted) {
         (false, true) => Some(finalizers(seen, replica, others.chain([HOLD]).collect())),

@@ -10,9 +10,10 @@ use cleat_api::policy::{PolicySpec, PolicyStatus, TemplateDetail};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
+use super::adrift::{self, Adrift};
 use super::event;
 use super::history::{self, Told};
-use super::observed::{Copy, Live, Marked, Observed, Policy, Standing, TemplateKind};
+use super::observed::{Copy, Defined, Live, Marked, Observed, Policy, Standing, TemplateKind};
 use super::plan::{hub_side, left, target};
 use super::removal;
 use super::template;
@@ -41,9 +42,18 @@ pub fn report(seen: &Observed) -> Verdict {
         || seen.kinds.values().any(|one| matches!(one, TemplateKind::Unknown(_)))
         || seen.resources.values().any(|one| matches!(one, Kind::Unknown(_)))
         || seen.marked.is_none()
-        || seen.leaving.is_err();
+        || seen.leaving.is_err()
+        || matches!(seen.defined, Defined::Unknown(_));
     let look = blind.then(|| seen.now.checked_add(UNKNOWN_PAUSE).unwrap_or(seen.now));
-    let wake = [retry, look].into_iter().flatten().min();
+    let adrift = match (&seen.replica, seen.local.policy()) {
+        (Copy::Absent, Some(local)) => adrift::of(seen, local),
+        _ => Adrift::No,
+    };
+    let end = match adrift {
+        Adrift::Until(end) => Some(end),
+        Adrift::No | Adrift::Kept => None,
+    };
+    let wake = [retry, look, end].into_iter().flatten().min();
     let Some(local) = seen.local.policy() else {
         let publish = seen.replica.policy().and_then(|replica| {
             let mut status = extras(seen, replica).unwrap_or_default();
@@ -54,6 +64,9 @@ pub fn report(seen: &Observed) -> Verdict {
     };
     let mut publish: Plan = Vec::new();
     let mut events = Vec::new();
+    if end.is_some() && seen.vanished.is_some_and(|vanished| !vanished.told) {
+        events.push(event::vanished(seen, local, seen.now));
+    }
     let mut details = Vec::new();
     let going = local.deleting || seen.replica.policy().is_some_and(|replica| replica.deleting);
     for (index, judged) in template::judged(seen, local).into_iter().enumerate() {

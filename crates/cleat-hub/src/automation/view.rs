@@ -1,8 +1,8 @@
-//! What is kept of automations, of root policies and of jobs.
+//! What is kept of automations and of jobs, and what is read of policies.
 
-use cleat_api::policy::{self as api, name::ROOT_POLICY};
 use cleat_api::policyautomation::{AUTOMATION_LABEL, PolicyAutomation};
-use cleat_core::automation::{Job, Policy, label_value};
+use cleat_core::automation::{Job, Policy, Sight, label_value};
+use cleat_core::propagation::Root;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde::de::DeserializeOwned;
@@ -35,25 +35,16 @@ impl Kept for Automation {
     }
 }
 
-/// A policy that users wrote; copies for clusters are none.
-pub(super) struct Root(pub(super) Policy);
-
-impl Kept for Root {
-    fn keep(object: DynamicObject) -> Option<Self> {
-        policy(object).map(Self)
-    }
-
-    fn group(&self) -> Option<String> {
-        None
-    }
-}
-
-pub(super) fn policy(object: DynamicObject) -> Option<Policy> {
-    if object.labels().contains_key(ROOT_POLICY) {
-        return None;
-    }
-    let policy: api::Policy = typed(object)?;
-    Some(Policy::read(&policy))
+/// How a policy stands; unknown if that is not understood.
+pub(super) fn sight(root: &Root) -> Sight {
+    Policy::read(root).map_or_else(
+        || {
+            let name = key_of(&root.namespace, &root.name);
+            tracing::warn!(name, "the status of a policy is not understood");
+            Sight::Unknown
+        },
+        Sight::Present,
+    )
 }
 
 pub(super) struct AutomationJob {

@@ -11,7 +11,7 @@ use cleat_core::write::Write;
 use kube::api::{DynamicObject, ListParams};
 
 use super::Propagation;
-use super::follow::{BINDING, POLICY, RULE, SET};
+use super::follow::{BINDING, RULE, SET};
 use crate::asked;
 use crate::defined::{self, Unsure};
 use crate::kinds::{self, Kind, every};
@@ -24,7 +24,7 @@ impl Propagation {
         let read = self.read(&mut seen).await;
         // After what was read: a definition that is whole now was so when its objects were told.
         let since = async |kind| defined::since(&self.hub_client, kind).await;
-        since(POLICY).await?;
+        since(kinds::POLICY).await?;
         since(kinds::DECISION).await?;
         since(kinds::CLUSTER).await?;
         seen.asked = Asked::Since {
@@ -39,7 +39,7 @@ impl Propagation {
     async fn read(&self, seen: &mut Observed) -> Result<(), Unsure> {
         let (namespace, name) = seen.key.clone();
         let within = Some(namespace.clone());
-        let root = every(&self.hub_client, &within, POLICY).get_opt(&name).await?;
+        let root = every(&self.hub_client, &within, kinds::POLICY).get_opt(&name).await?;
         seen.root = root.map(|root| Arc::new(Root::read(&root.metadata, &root.data)));
         if seen.root.as_ref().is_some_and(|root| root.is_spread()) {
             self.read_ways(seen, &namespace).await?;

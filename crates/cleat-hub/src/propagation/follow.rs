@@ -6,10 +6,9 @@ use cleat_runtime::tasks::Tasks;
 use super::Propagation;
 use super::view::{Policy, PolicyBinding, Rule, Set};
 use crate::followed::Key;
-use crate::kinds::{Kind, every};
+use crate::kinds::{Kind, POLICY, every};
 use crate::served::while_served;
 
-pub(super) const POLICY: Kind = ["policy.open-cluster-management.io", "v1", "Policy", "policies"];
 pub(super) const BINDING: Kind =
     ["policy.open-cluster-management.io", "v1", "PlacementBinding", "placementbindings"];
 pub(super) const SET: Kind =
@@ -18,12 +17,20 @@ pub(super) const RULE: Kind =
     ["apps.open-cluster-management.io", "v1", "PlacementRule", "placementrules"];
 
 impl Propagation {
-    pub(crate) fn follow(&self, tasks: &Tasks) {
+    /// `also` is told of policies too.
+    pub(crate) fn follow(
+        &self,
+        tasks: &Tasks,
+        also: impl Fn(Option<&Policy>, Option<&Policy>) + Send + 'static,
+    ) {
         let (client, all) = (&self.hub_client, self.clone());
         let following = self.policies.clone().follow(
             every(client, &None, POLICY),
             tasks.stop(),
-            move |old: Option<&Policy>, new: Option<&Policy>| all.heard_policy(old, new),
+            move |old: Option<&Policy>, new: Option<&Policy>| {
+                all.heard_policy(old, new);
+                also(old, new);
+            },
         );
         tasks.spawn("follow policies", following);
         let all = self.clone();

@@ -36,6 +36,9 @@ use crate::followed::Key;
 /// How often lists are read again: no watch tells of them.
 const LISTS: Duration = Duration::from_secs(30);
 
+/// When to look again at what changed while it was read.
+const SOON: Duration = Duration::from_millis(100);
+
 /// How many lookups one template may make.
 const MOST_LOOKUPS: usize = 200;
 
@@ -53,6 +56,9 @@ struct State {
     found: BTreeMap<(Key, String), Found>,
     /// Who used an object.
     users: BTreeMap<Id, BTreeSet<Key>>,
+    /// How many changes were told, and the last one of each object.
+    changes: u64,
+    changed_at: BTreeMap<Id, u64>,
 }
 
 struct Found {
@@ -68,11 +74,18 @@ struct Found {
 impl State {
     /// Something that was read may be another now.
     fn changed(&mut self, id: &Id) -> BTreeSet<Key> {
+        self.changes += 1;
+        self.changed_at.insert(id.clone(), self.changes);
         let users = self.users.get(id).cloned().unwrap_or_default();
         self.found.retain(|(root, _), found| {
             !users.contains(root) || !found.used.iter().any(|target| target.id == *id)
         });
         users
+    }
+
+    fn changed_since(&self, began: u64, used: &BTreeSet<Target>) -> bool {
+        let mut all = used.iter().filter_map(|target| self.changed_at.get(&target.id));
+        all.any(|at| *at > began)
     }
 }
 
@@ -124,7 +137,7 @@ impl Templates {
         let account = root.spec.pointer("/hubTemplateOptions/serviceAccountName");
         let account = account.and_then(Value::as_str).filter(|name| !name.is_empty());
         let mut answers = Answers::new(&root.namespace, account);
-        let mut lists = false;
+        let (mut lists, mut stale) = (false, false);
         let mut targets = BTreeSet::new();
         for cluster in placed_clusters(seen) {
             let Some(facts) = seen.clusters.get(&cluster).cloned() else { continue };
@@ -146,6 +159,7 @@ impl Templates {
             let resolved = match known {
                 Some(known) => known,
                 None => {
+                    let began = self.state().changes;
                     let (resolved, used) = self.one(&case, &mut answers).await;
                     lists |= used.lists;
                     targets.extend(used.targets.iter().cloned());
@@ -158,7 +172,12 @@ impl Templates {
                             used: used.targets,
                             lists: used.lists,
                         };
-                        self.state().found.insert(at, found);
+                        // What changed while it was read may have been read before it did.
+                        let mut state = self.state();
+                        match state.changed_since(began, &found.used) {
+                            true => stale = true,
+                            false => drop(state.found.insert(at, found)),
+                        }
                     }
                     resolved
                 }
@@ -166,7 +185,7 @@ impl Templates {
             seen.resolved.insert(cluster, resolved);
         }
         self.watch(&seen.key, &targets);
-        lists.then_some(LISTS)
+        if stale { Some(SOON) } else { lists.then_some(LISTS) }
     }
 
     fn watch(&self, root: &Key, targets: &BTreeSet<Target>) {
@@ -178,6 +197,8 @@ impl Templates {
         for target in targets {
             state.users.entry(target.id.clone()).or_default().insert(root.clone());
         }
+        let State { users, changed_at, .. } = &mut *state;
+        changed_at.retain(|id, _| users.contains_key(id));
         drop(state);
         self.mirror.interest(&owner(root), targets);
     }

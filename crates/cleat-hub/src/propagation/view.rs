@@ -1,11 +1,13 @@
 //! What the story of policies keeps of objects.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use cleat_api::policy::name::ROOT_POLICY;
 use cleat_core::propagation::{Binding, PolicySet, Replica, Root, Source, sets_depended_on};
 use cleat_core::replicaset::Decided;
 use kube::api::DynamicObject;
+use serde_json::Value;
 
 use crate::followed::{Kept, Key};
 
@@ -19,6 +21,8 @@ pub(crate) enum Policy {
     Replica {
         root: Key,
         replica: Arc<Replica>,
+        /// Another one when its cluster has said again that it complies.
+        complied: u64,
     },
 }
 
@@ -28,6 +32,14 @@ impl Policy {
         match self {
             Self::Root { root, .. } => (root.namespace.clone(), root.name.clone()),
             Self::Replica { root, .. } => root.clone(),
+        }
+    }
+
+    /// None of a copy.
+    pub(crate) fn as_root(&self) -> Option<&Arc<Root>> {
+        match self {
+            Self::Root { root, .. } => Some(root),
+            Self::Replica { .. } => None,
         }
     }
 }
@@ -43,7 +55,8 @@ impl Kept for Policy {
                     return None;
                 }
                 let replica = Arc::new(Replica::read(&object.metadata, &object.data));
-                Some(Self::Replica { root: (namespace.to_owned(), name.to_owned()), replica })
+                let root = (namespace.to_owned(), name.to_owned());
+                Some(Self::Replica { root, replica, complied: complied(&object.data) })
             }
             None => {
                 let root = Root::read(&object.metadata, &object.data);
@@ -60,6 +73,24 @@ impl Kept for Policy {
             Self::Replica { root, .. } => Some(format!("{}.{}", root.0, root.1)),
         }
     }
+}
+
+/// The last messages by which its templates complied, as a digest.
+fn complied(data: &Value) -> u64 {
+    let details = data.pointer("/status/details").and_then(Value::as_array);
+    let mut hash = DefaultHasher::new();
+    for detail in details.into_iter().flatten() {
+        let lines = detail.get("history").and_then(Value::as_array).into_iter().flatten();
+        let message = |line: &Value| Some(line.get("message")?.as_str()?.to_owned());
+        let mut well = lines.filter(|line| {
+            message(line).is_some_and(|text| {
+                text.split(';').next().unwrap_or_default().trim() == "Compliant"
+            })
+        });
+        let last = well.next().and_then(|line| line.get("eventName")?.as_str());
+        last.hash(&mut hash);
+    }
+    hash.finish()
 }
 
 pub(crate) struct PolicyBinding(pub(crate) Arc<Binding>);

@@ -132,6 +132,10 @@ impl State {
         })
     }
 
+    pub(super) fn is_unserved(&self) -> bool {
+        matches!(self.down, Some((_, Fault::NoSuchKind)))
+    }
+
     pub(super) fn up(&mut self) -> Vec<Key> {
         self.down = None;
         self.last_contact = Some(Timestamp::now());

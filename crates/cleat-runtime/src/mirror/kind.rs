@@ -123,6 +123,11 @@ impl Kind {
     pub(super) fn care(&mut self, id: &Id, version: &str) -> Arc<Id> {
         if !self.versions.iter().any(|known| **known == *version) {
             self.versions.push(version.into());
+            // It may be served in this one.
+            if self.is_unserved() {
+                self.unserved = 0;
+                self.attention.notify_one();
+            }
         }
         if let Some((named, entry)) = self.entry(&id.namespace, &id.name) {
             entry.holders += 1;

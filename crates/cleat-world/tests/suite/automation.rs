@@ -1,8 +1,11 @@
 //! Policies that do not hold run jobs: never twice by accident, and never less than once.
 
 mod crash_points;
+mod heard;
 mod hub;
 mod playbooks;
+mod proposal;
+mod served;
 
 use anyhow::Result;
 use cleat_api::policyautomation::{Mode, PolicyAutomation, condition};

@@ -45,6 +45,7 @@ mod runtime_follow;
 mod runtime_kinds;
 mod runtime_mirror;
 mod scale;
+mod undefine;
 mod watches;
 mod webhooks;
 mod works;
@@ -73,7 +74,15 @@ struct Place {
 
 impl Place {
     async fn new(topic: &str) -> Result<Self> {
-        let world = World::start().await?;
+        Self::of(World::start().await?, topic).await
+    }
+
+    /// For a test that takes away what others need.
+    async fn alone(topic: &str) -> Result<Self> {
+        Self::of(World::alone().await?, topic).await
+    }
+
+    async fn of(world: World, topic: &str) -> Result<Self> {
         let client = world.hub.client();
         let namespace = world.unique(topic);
         make_namespace(&world.hub, &namespace).await?;

@@ -2,6 +2,7 @@
 //! test makes clusters and says how they are.
 
 use anyhow::Result;
+use cleat_api::addonplacementscore::AddOnPlacementScore;
 use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::managedclusterset::ManagedClusterSet;
 use cleat_api::managedclustersetbinding::ManagedClusterSetBinding;
@@ -12,7 +13,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::{Place, create, delete, gone, seen};
+use crate::{Place, create, delete, gone, make_namespace, seen};
 
 const LABEL: &str = "cleat.dev/test";
 
@@ -185,11 +186,67 @@ async fn taints_expressions_and_numbers_choose() -> Result<()> {
 }
 
 #[tokio::test]
+async fn claims_resources_and_scores_choose_and_tolerations_end() -> Result<()> {
+    let hub = Hub::new("scores").await?;
+    for (short, cpu) in [("a", "2"), ("b", "16"), ("c", "4")] {
+        hub.cluster(short, json!({})).await?;
+        let claims =
+            json!([{ "name": "zone", "value": if short == "b" { "far" } else { "near" } }]);
+        let resources = json!({ "cpu": cpu, "memory": "1Gi" });
+        let status = json!({
+            "clusterClaims": claims, "allocatable": resources, "capacity": resources,
+        });
+        let status = Patch::Merge(json!({ "status": status }));
+        let name = hub.name(short);
+        hub.clusters().patch_status(&name, &PatchParams::default(), &status).await?;
+    }
+    let claim = json!({ "key": "zone", "operator": "In", "values": ["near"] });
+    let near = json!({ "predicates": [{ "requiredClusterSelector": {
+        "claimSelector": { "matchExpressions": [claim] } } }] });
+    hub.placement("near", near).await?;
+    hub.decided("near-decision-1", &["a", "c"]).await?;
+
+    // The largest, and the one that an add-on likes best.
+    let first = |coordinate: Value| {
+        let configurations = json!([{ "scoreCoordinate": coordinate, "weight": 1 }]);
+        let policy = json!({ "mode": "Exact", "configurations": configurations });
+        json!({ "numberOfClusters": 1, "prioritizerPolicy": policy })
+    };
+    let largest = json!({ "type": "BuiltIn", "builtIn": "ResourceAllocatableCPU" });
+    hub.placement("largest", first(largest)).await?;
+    hub.decided("largest-decision-1", &["b"]).await?;
+    for (short, value) in [("a", 10), ("b", -20), ("c", 30)] {
+        let name = hub.name(short);
+        make_namespace(&hub.place.world.hub, &name).await?;
+        let scores: Api<AddOnPlacementScore> = Api::namespaced(hub.place.client.clone(), &name);
+        create(&scores, json!({ "metadata": { "name": "load" } })).await?;
+        let status = json!({ "status": { "scores": [{ "name": "free", "value": value }] } });
+        scores.patch_status("load", &PatchParams::default(), &Patch::Merge(status)).await?;
+    }
+    let liked =
+        json!({ "type": "AddOn", "addOn": { "resourceName": "load", "scoreName": "free" } });
+    hub.placement("liked", first(liked)).await?;
+    hub.decided("liked-decision-1", &["c"]).await?;
+
+    let patient = json!({ "key": "down", "operator": "Exists", "tolerationSeconds": 2 });
+    hub.placement("patient", json!({ "tolerations": [patient] })).await?;
+    hub.decided("patient-decision-1", &["a", "b", "c"]).await?;
+    let now = jiff::Timestamp::from_second(jiff::Timestamp::now().as_second())?;
+    let taints = json!([{ "key": "down", "effect": "NoSelect", "timeAdded": now.to_string() }]);
+    hub.change("a", json!({ "spec": { "taints": taints } })).await?;
+    hub.decided("near-decision-1", &["c"]).await?;
+    hub.decided("patient-decision-1", &["b", "c"]).await?;
+    hub.tasks.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_placement_nobody_understands_keeps_its_decisions() -> Result<()> {
     let hub = Hub::new("wrong").await?;
     hub.cluster("a", json!({})).await?;
     hub.placement("p", json!({})).await?;
     hub.decided("p-decision-1", &["a"]).await?;
+    hub.satisfied("p", "AllDecisionsScheduled", 1).await?;
     let placements: Api<Placement> = hub.place.api();
     let predicates = |expression: &str| {
         json!({ "spec": { "predicates": [{ "requiredClusterSelector": {

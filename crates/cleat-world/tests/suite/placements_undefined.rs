@@ -1,6 +1,5 @@
 //! Definitions that go, with all their objects, and return without them: no cluster leaves a decision
-//! for that, and nothing is taken from any. The servers are the test's own: others need the
-//! definitions.
+//! for that, and nothing is taken from any.
 
 use anyhow::Result;
 use cleat_api::managedcluster::ManagedCluster;
@@ -14,12 +13,12 @@ use cleat_hub::{hub, prepare};
 use cleat_runtime::tasks::Tasks;
 use cleat_world::eventually;
 use jiff::Timestamp;
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 
-use crate::{Place, create, delete, gone, make_namespace, seen};
+use crate::undefine::undefine;
+use crate::{Place, create, gone, make_namespace, seen};
 
 const LABEL: &str = "cleat.dev/test";
 
@@ -31,11 +30,8 @@ struct Hub {
 
 impl Hub {
     /// A cluster that a placement chose, a policy and a set of works that went there.
-    async fn new(topic: &str) -> Result<Option<Self>> {
-        let place = Place::new(topic).await?;
-        if !place.world.is_embedded() {
-            return Ok(None);
-        }
+    async fn new(topic: &str) -> Result<Self> {
+        let place = Place::alone(topic).await?;
         prepare::prepare_hub(&place.client).await?;
         let cluster = place.world.unique(&format!("{topic}-c"));
         make_namespace(&place.world.hub, &cluster).await?;
@@ -51,7 +47,7 @@ impl Hub {
         };
         hub.tasks.spawn("hub", hub::run(config, hub.tasks.stop()));
         hub.spread().await?;
-        Ok(Some(hub))
+        Ok(hub)
     }
 
     async fn join(&self) -> Result<()> {
@@ -155,10 +151,7 @@ impl Hub {
             Ok((Timestamp::now().as_second() > made).then_some(()))
         })
         .await?;
-        let definitions: Api<CustomResourceDefinition> = Api::all(self.place.client.clone());
-        let definition = definitions.get(plural).await?;
-        delete(&definitions, plural).await?;
-        gone(&definitions, &definition).await
+        undefine(&self.place.client, plural, &[&self.cluster, &self.place.namespace]).await
     }
 
     /// The placement, once it says this of why it stays as it is.
@@ -190,7 +183,7 @@ fn policy() -> Value {
 #[tokio::test]
 async fn sets_bindings_and_clusters_that_go_with_their_definition_empty_no_decision() -> Result<()>
 {
-    let Some(hub) = Hub::new("undefined-kinds").await? else { return Ok(()) };
+    let hub = Hub::new("undefined-kinds").await?;
     let (carried, decision) = (hub.carried().await?, hub.decision().await?);
     let group = "cluster.open-cluster-management.io";
     for (plural, missing) in [
@@ -225,7 +218,7 @@ async fn sets_bindings_and_clusters_that_go_with_their_definition_empty_no_decis
 
 #[tokio::test]
 async fn sets_of_works_that_go_with_their_definition_leave_their_works() -> Result<()> {
-    let Some(hub) = Hub::new("undefined-works").await? else { return Ok(()) };
+    let hub = Hub::new("undefined-works").await?;
     let before = hub.carried().await?;
     hub.undefine("manifestworkreplicasets.work.open-cluster-management.io").await?;
     assert_eq!(hub.carried().await?, before);

@@ -1,6 +1,7 @@
 //! ConfigurationPolicies on a cluster of their own, with a controller in this process and no hub.
 
 mod certainty;
+mod comparing;
 mod enforcing;
 mod idle;
 mod pruning;
@@ -23,7 +24,8 @@ use crate::{create, delete, make_namespace, seen};
 
 /// A cluster and a controller. Policies and objects of the test are in the namespace `name`.
 struct Site {
-    world: World,
+    /// Holds the servers for as long as the test lasts.
+    _world: World,
     cluster: Client,
     name: String,
     tasks: Option<Tasks>,
@@ -37,13 +39,23 @@ impl Site {
     }
 
     async fn without_controller(topic: &str) -> Result<Self> {
-        let world = World::with_clusters(1).await?;
+        Self::of(World::with_clusters(1).await?, topic).await
+    }
+
+    /// For a test that takes away what others need.
+    async fn alone(topic: &str) -> Result<Self> {
+        let mut site = Self::of(World::alone().await?, topic).await?;
+        site.run(site.config());
+        Ok(site)
+    }
+
+    async fn of(world: World, topic: &str) -> Result<Self> {
         let first = world.clusters.first().context("a world has a cluster")?;
         let cluster = first.client();
         prepare_cluster(&cluster).await?;
         let name = world.unique(topic);
         make_namespace(first, &name).await?;
-        Ok(Self { world, cluster, name, tasks: None })
+        Ok(Self { _world: world, cluster, name, tasks: None })
     }
 
     fn config(&self) -> policy::Config {

@@ -5,14 +5,14 @@ mod fleet;
 mod lookups;
 mod moving;
 mod rules;
+mod secrets;
+mod undefined;
 
 use anyhow::Result;
 use cleat_api::policy::{Policy, name};
 use cleat_api::policyset::PolicySet;
-use cleat_hub::prepare;
 use cleat_world::eventually;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Secret};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::json;
@@ -272,44 +272,6 @@ async fn a_hub_that_was_away_takes_back_what_lost_its_root() -> Result<()> {
     assert_eq!(fleet.copy(0, "p").await?.uid(), copy.uid());
     fleet.start();
     gone(&fleet.copies(0), &copy).await?;
-    fleet.tasks.shutdown().await;
-    Ok(())
-}
-
-/// Other tests need the definitions on servers they share.
-#[tokio::test]
-async fn a_definition_that_goes_takes_no_copy_along_and_the_hub_goes_on_when_it_returns()
--> Result<()> {
-    let mut fleet = Fleet::new("undefined", 2).await?;
-    if !fleet.place.world.is_embedded() {
-        return Ok(());
-    }
-    fleet.policy("p", spec()).await?;
-    fleet.bind("p", "all").await?;
-    fleet.decide("all", &[0, 1]).await?;
-    let before = [fleet.copy(0, "p").await?, fleet.copy(1, "p").await?];
-    let undefine = async |plural: &str| -> Result<()> {
-        let definitions: Api<CustomResourceDefinition> = Api::all(fleet.place.client.clone());
-        let definition = definitions.get(plural).await?;
-        delete(&definitions, plural).await?;
-        gone(&definitions, &definition).await
-    };
-    undefine("placementdecisions.cluster.open-cluster-management.io").await?;
-    prepare::prepare_hub(&fleet.place.client).await?;
-    // Who has not decided yet has not decided for nobody.
-    fleet.decide("all", &[0, 1]).await?;
-    undefine("placementbindings.policy.open-cluster-management.io").await?;
-    // That nothing binds the policy any more is not believed.
-    for (index, copy) in before.iter().enumerate() {
-        assert_eq!(fleet.copy(index, "p").await?.uid(), copy.uid());
-    }
-    fleet.tasks.shutdown().await;
-    prepare::prepare_hub(&fleet.place.client).await?;
-    fleet.bind("p", "all").await?;
-    fleet.start();
-    fleet.decide("all", &[0]).await?;
-    gone(&fleet.copies(1), &before[1]).await?;
-    assert_eq!(fleet.copy(0, "p").await?.uid(), before[0].uid());
     fleet.tasks.shutdown().await;
     Ok(())
 }

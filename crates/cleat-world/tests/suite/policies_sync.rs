@@ -10,12 +10,12 @@ use cleat_runtime::connect::connect;
 use cleat_runtime::tasks::Tasks;
 use cleat_world::{World, within};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::{Api, Patch};
 use kube::runtime::wait::await_condition;
 use serde_json::{Value, json};
 
+use crate::undefine::undefine;
 use crate::{create, delete, make_namespace, seen};
 
 /// A hub, a cluster, and both stories between them. All namespaces are called `name`.
@@ -35,7 +35,17 @@ impl Site {
     }
 
     async fn without_agent(topic: &str) -> Result<Self> {
-        let world = World::with_clusters(1).await?;
+        Self::of(World::with_clusters(1).await?, topic).await
+    }
+
+    /// For a test that takes away what others need.
+    async fn alone(topic: &str) -> Result<Self> {
+        let site = Self::of(World::alone().await?, topic).await?;
+        site.run(site.hub.clone());
+        Ok(site)
+    }
+
+    async fn of(world: World, topic: &str) -> Result<Self> {
         let cluster = world.clusters.first().context("a world has a cluster")?.client();
         let hub = world.hub.client();
         prepare_hub(&hub).await?;
@@ -278,20 +288,14 @@ async fn a_template_that_left_and_hangs_is_seen_on_the_hub() -> Result<()> {
     Ok(())
 }
 
-/// On servers that others use too, their policies would go.
 #[tokio::test]
 async fn templates_go_with_the_kind_of_their_policy_and_prune_nothing() -> Result<()> {
-    let site = Site::start("sync-kind-goes").await?;
-    if !site.world.is_embedded() {
-        return Ok(());
-    }
+    let site = Site::alone("sync-kind-goes").await?;
     site.send("root.p", vec![site.template("a", "DeleteAll")]).await?;
     site.stands("root.p", "Compliant").await?;
     let first = site.templates().get("a").await?;
-    let definitions: Api<CustomResourceDefinition> = Api::all(site.cluster.clone());
     let name = "policies.policy.open-cluster-management.io";
-    delete(&definitions, name).await?;
-    site.absent(&definitions, name).await?;
+    undefine(&site.cluster, name, &[&site.name]).await?;
     // As the garbage collector does, for an owner that is gone.
     if site.templates().get_opt("a").await?.is_some() {
         delete(&site.templates(), "a").await?;

@@ -197,7 +197,8 @@ impl History {
     fn step(&mut self, at: Timestamp) {
         self.until(at);
         let count = 1 + self.dice.roll(3);
-        let watched = match self.dice.roll(5) {
+        let mut hinted = false;
+        let watched = match self.dice.roll(6) {
             // Several changes before the next look, heard by a process that may die before it has
             // written down anything of them.
             0 => true,
@@ -206,8 +207,13 @@ impl History {
                 self.world.die();
                 false
             }
-            // What no cluster tells of is lost with whoever heard it.
+            // Or the policy shows only the last of them.
             2 => {
+                hinted = true;
+                false
+            }
+            // What no cluster tells of is lost with whoever heard it.
+            3 => {
                 for _ in 0..count {
                     let change = self.change();
                     self.apply(&change, true);
@@ -226,6 +232,9 @@ impl History {
         for _ in 0..count {
             let change = self.lasting_change();
             self.apply(&change, watched);
+            if let (true, Change::Stands(name, State::Compliant)) = (hinted, &change) {
+                self.world.hints.insert(name.clone());
+            }
             self.told(&change);
         }
         self.look(true);

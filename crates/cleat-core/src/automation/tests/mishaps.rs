@@ -285,6 +285,34 @@ fn the_time_of_an_event_was_when_the_hub_looked() {
     assert_eq!(entry.automation_start_time, "2026-01-01T01:00:10Z");
 }
 
+/// What the policy shows is summed up by somebody else, in their time.
+#[test]
+fn a_recovery_that_the_policy_never_showed_was_lost_and_one_that_it_showed_late_counted_twice() {
+    let mut world = world(json!({}));
+    world.stands("c1", BAD, true);
+    look(&mut world);
+    for word in ["Compliant", "NonCompliant"] {
+        world.now += SignedDuration::from_millis(20);
+        world.says("c1", word);
+    }
+    look(&mut world);
+    assert_eq!(world.made.len(), 2);
+    for late in [GOOD, BAD] {
+        world.shows("c1", late);
+        look(&mut world);
+        assert_eq!((world.made.len(), world.status().clusters_with_event.len()), (2, 1));
+    }
+    // A recovery that is one.
+    world.now += SignedDuration::from_millis(20);
+    world.stands("c1", GOOD, true);
+    look(&mut world);
+    assert_eq!(world.status().clusters_with_event.len(), 0);
+    world.now += SignedDuration::from_millis(20);
+    world.stands("c1", BAD, true);
+    look(&mut world);
+    assert_eq!(world.made.len(), 3);
+}
+
 #[test]
 fn nobody_looked_when_a_missing_job_had_to_be_called_deleted() {
     let mut world = world(json!({}));

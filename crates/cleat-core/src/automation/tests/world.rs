@@ -1,6 +1,6 @@
 //! A hub of a few maps: one policy, one automation, its jobs, and a clock that stands still.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::super::*;
+use crate::propagation::Root;
 use crate::write::{Outcome, Refusal};
 
 /// A replayable stream of choices (SplitMix64): a failing seed is a failing test.
@@ -68,6 +69,7 @@ pub(super) struct World {
     /// What a process knows until it dies.
     pub(super) setback: Option<Setback>,
     pub(super) glimpses: BTreeMap<String, u64>,
+    pub(super) hints: BTreeSet<String>,
     /// How long a write takes.
     pub(super) tick: SignedDuration,
     /// What each cluster has said of the policy, the newest first, as its copy there tells.
@@ -113,6 +115,7 @@ impl World {
             revision: 2,
             setback: None,
             glimpses: BTreeMap::new(),
+            hints: BTreeSet::new(),
             tick: SignedDuration::from_millis(1),
             said: BTreeMap::new(),
             reaps: false,
@@ -130,7 +133,8 @@ impl World {
     }
 
     fn read_policy(&self) -> Policy {
-        Policy::read(&serde_json::from_value(self.policy.clone()).unwrap())
+        let metadata = serde_json::from_value(self.policy["metadata"].clone()).unwrap();
+        Policy::read(&Root::read(&metadata, &self.policy)).unwrap()
     }
 
     fn revise(&mut self) -> String {
@@ -140,6 +144,11 @@ impl World {
 
     /// Changes the policy as the propagator would; a watch tells of it.
     pub(super) fn change_policy(&mut self, change: impl FnOnce(&mut Value), watched: bool) {
+        self.show(change, watched);
+        self.hear();
+    }
+
+    fn show(&mut self, change: impl FnOnce(&mut Value), watched: bool) {
         let before = self.policy.clone();
         change(&mut self.policy);
         self.policy["metadata"]["resourceVersion"] = json!(self.revise());
@@ -149,7 +158,20 @@ impl World {
                 self.glimpses.insert(name.into(), self.revision);
             }
         }
-        self.hear();
+    }
+
+    /// The policy shows late how a cluster stands, and a watch tells of it.
+    pub(super) fn shows(&mut self, cluster: &str, compliant: Option<&str>) {
+        self.show(|policy| set(policy, cluster, compliant), true);
+    }
+
+    /// A cluster says how it stands, and the policy shows nothing of it.
+    pub(super) fn says(&mut self, cluster: &str, compliant: &str) {
+        let said = self.said.entry(cluster.into()).or_default();
+        said.insert(0, (self.now, compliant.into()));
+        if compliant == "Compliant" {
+            self.hints.insert(cluster.into());
+        }
     }
 
     /// Each cluster says what changed; whose copy goes takes with it what was said.
@@ -173,21 +195,7 @@ impl World {
 
     /// None: the policy does not concern the cluster.
     pub(super) fn stands(&mut self, cluster: &str, compliant: Option<&str>, watched: bool) {
-        self.change_policy(
-            |policy| {
-                let all = policy["status"]["status"].as_array_mut().unwrap();
-                all.retain(|one| one["clustername"] != cluster);
-                if let Some(compliant) = compliant {
-                    let mut one = json!({ "clustername": cluster, "clusternamespace": cluster });
-                    if !compliant.is_empty() {
-                        one["compliant"] = json!(compliant);
-                    }
-                    all.push(one);
-                    all.sort_by_key(|one| one["clustername"].to_string());
-                }
-            },
-            watched,
-        );
+        self.change_policy(|policy| set(policy, cluster, compliant), watched);
     }
 
     /// Changes the automation as a user would.
@@ -221,6 +229,7 @@ impl World {
             policy: Sight::Present(self.read_policy()),
             jobs,
             glimpses: self.glimpses.clone(),
+            hints: self.hints.clone(),
             told: BTreeMap::new(),
             context: Context::Read { hub_cluster: String::new(), violations: violations.collect() },
             setback: self.setback.clone(),
@@ -239,7 +248,8 @@ impl World {
         });
         let details = json!([{ "history": history.collect::<Vec<Value>>() }]);
         let spec = json!({ "disabled": false, "policy-templates": [] });
-        let copy = json!({ "metadata": {}, "spec": spec, "status": { "details": details } });
+        let status = json!({ "compliant": self.said.get(cluster)?.first()?.1, "details": details });
+        let copy = json!({ "metadata": {}, "spec": spec, "status": status });
         Told::read(&serde_json::from_value(copy).unwrap())
     }
 
@@ -294,6 +304,7 @@ impl World {
         let pending = self.status().pending_jobs;
         let promised = |name: &String| pending.iter().any(|job| job.clusters.contains_key(name));
         self.glimpses.retain(|name, _| promised(name));
+        self.hints.retain(promised);
         let verdict = (brain.report)(&self.observe());
         let later = verdict.wake.map(|after| self.now + after);
         if let Some(status) = verdict.status {
@@ -305,6 +316,7 @@ impl World {
     pub(super) fn die(&mut self) -> Ended {
         self.setback = None;
         self.glimpses.clear();
+        self.hints.clear();
         self.listens = false;
         if self.reaps {
             let names: Vec<String> = self.jobs.keys().cloned().collect();
@@ -387,6 +399,19 @@ impl World {
         self.made.push(Made { second, why: why.into(), clusters });
         self.jobs.insert(name.into(), object.clone());
         Outcome::Done(object)
+    }
+}
+
+fn set(policy: &mut Value, cluster: &str, compliant: Option<&str>) {
+    let all = policy["status"]["status"].as_array_mut().unwrap();
+    all.retain(|one| one["clustername"] != cluster);
+    if let Some(compliant) = compliant {
+        let mut one = json!({ "clustername": cluster, "clusternamespace": cluster });
+        if !compliant.is_empty() {
+            one["compliant"] = json!(compliant);
+        }
+        all.push(one);
+        all.sort_by_key(|one| one["clustername"].to_string());
     }
 }
 

@@ -1,6 +1,6 @@
 //! Random histories of one policy that a hub sends: edits, names given twice, templates that the hub
-//! could not resolve, a hub that cannot be seen, crashes, templates that hang. A quiet world ends as
-//! sent, and no template is taken away while anybody could still want it.
+//! could not resolve, a hub that cannot be seen or loses the kind, crashes, templates that hang. A quiet
+//! world ends as sent, and no template is taken away while anybody could still want it.
 
 use alloc::collections::BTreeSet;
 use alloc::format;
@@ -12,7 +12,7 @@ use cleat_api::policy::name::HUB_TEMPLATES_ERROR;
 use serde_json::{Value, json};
 
 use super::world::{World, template};
-use crate::policy_sync::observed::{Copy, Observed};
+use crate::policy_sync::observed::{Copy, Defined, Observed};
 use crate::policy_sync::{HOLD, plan, report};
 use crate::write::{Action, Plan, Side, Write};
 
@@ -29,6 +29,8 @@ enum Fault {
     AcceptedIsGone,
     LeftIsGone,
     UnseenIsGone,
+    PrunesNoMore,
+    KindStands,
 }
 
 struct Dice(u64);
@@ -100,6 +102,13 @@ fn mistaken(fault: Fault, mut seen: Observed) -> Observed {
             seen.marked.iter_mut().for_each(|all| all.retain(|one| !one.deleting));
         }
         Fault::UnseenIsGone => drop(seen.marked.get_or_insert_default()),
+        Fault::PrunesNoMore => {
+            seen.marked.iter_mut().flatten().for_each(|one| one.prunes = false);
+            if let (Copy::Present(local), Copy::Present(hub)) = (&mut seen.local, &seen.replica) {
+                local.spec = hub.spec.clone();
+            }
+        }
+        Fault::KindStands => seen.defined = Defined::Stands,
         _ => {}
     }
     if let Copy::Present(local) = &mut seen.local {
@@ -137,8 +146,9 @@ fn planned(fault: Fault, seen: &Observed) -> Plan {
 
 /// Whether an action may be, given what is really there.
 fn check(world: &World, seen: &Observed, action: &Action) -> Checked {
-    let recalled =
+    let going =
         world.hub.as_ref().is_none_or(|hub| hub["metadata"].get("deletionTimestamp").is_some());
+    let recalled = going && !world.lost;
     let name = &action.target.id.name;
     match (&action.write, action.target.id.resource.as_str(), action.side) {
         (Write::Delete { .. }, "policies", _) if !recalled => {
@@ -158,16 +168,9 @@ fn check(world: &World, seen: &Observed, action: &Action) -> Checked {
             let holds = patch["metadata"]["finalizers"]
                 .as_array()
                 .is_some_and(|all| all.iter().any(|one| one == HOLD));
-            let listed = seen.replica.policy().map(|replica| {
-                let names = replica.spec.policy_templates.iter();
-                names.map(|one| one.object_definition["metadata"]["name"].clone()).collect()
-            });
-            let listed: Vec<Value> = listed.unwrap_or_default();
-            let left = world.templates.values().find(|one| {
-                one["spec"]["pruneObjectBehavior"] == "DeleteAll"
-                    && (recalled || !listed.contains(&one["metadata"]["name"]))
-            });
-            match left.filter(|_| !holds) {
+            let mut all = world.templates.values();
+            let left = all.find(|one| one["spec"]["pruneObjectBehavior"] == "DeleteAll");
+            match left.filter(|_| !holds && !world.lost) {
                 Some(left) => {
                     Err(format!("the hub let go while {} was there", left["metadata"]["name"]))
                 }
@@ -194,10 +197,12 @@ fn collect(world: &mut World) {
 }
 
 fn pass(world: &mut World, fault: Fault, mut budget: usize) -> Checked {
+    world.miss();
     let seen = world.observe();
     let mut steps = planned(fault, &seen);
     if steps.is_empty() {
         steps = report(&seen).publish;
+        world.vanished.iter_mut().for_each(|vanished| vanished.told = true);
     }
     for action in steps.iter().flatten() {
         if budget == 0 {
@@ -231,6 +236,26 @@ fn settle(world: &mut World, fault: Fault) -> Checked {
     Err(format!("did not settle: {:?}", planned(fault, &world.observe())))
 }
 
+/// The hub loses the kind of policies, gets it back, and is given the policy again.
+fn undefine(world: &mut World, dice: &mut Dice, fault: Fault) -> Checked {
+    world.lose();
+    for turn in 0..10 {
+        world.seconds += 1;
+        world.blind = turn < 5 && dice.one_in(5);
+        pass(world, fault, if turn < 5 { dice.roll(3) } else { 9 })?;
+    }
+    if world.hub.is_some() {
+        return Err("the definition cannot go".into());
+    }
+    world.undefined = false;
+    for _ in 0..dice.roll(4) {
+        world.seconds += 200;
+        pass(world, fault, 9)?;
+    }
+    world.send(distinct(dice));
+    Ok(())
+}
+
 fn history(fault: Fault, seed: u64) -> Checked {
     let mut dice = Dice(seed);
     let mut world = World::default();
@@ -245,6 +270,7 @@ fn history(fault: Fault, seed: u64) -> Checked {
             1 => world.send(distinct(&mut dice)),
             // A human takes the copy away.
             2 if dice.one_in(3) => world.local = None,
+            3 if dice.one_in(4) => undefine(&mut world, &mut dice, fault)?,
             _ => {}
         }
         world.blind = dice.one_in(5);
@@ -298,6 +324,8 @@ fn every_planted_fault_is_found() {
         Fault::AcceptedIsGone,
         Fault::LeftIsGone,
         Fault::UnseenIsGone,
+        Fault::PrunesNoMore,
+        Fault::KindStands,
     ];
     let missed = faults.into_iter();
     let missed = missed.filter(|fault| (0..1_000).all(|seed| history(*fault, seed).is_ok()));

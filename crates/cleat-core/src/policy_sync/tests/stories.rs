@@ -1,5 +1,6 @@
 //! What becomes of policies, told one by one.
 
+use alloc::borrow::ToOwned as _;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -81,8 +82,15 @@ fn a_hub_that_cannot_be_seen_changes_nothing() {
     world.blind = true;
     assert_eq!(plan(&world.observe()), Vec::<Vec<_>>::new());
     world.blind = false;
-    world.settle();
+    waits(&mut world);
     assert!(world.local.is_none());
+}
+
+/// Passes, and passes again when what vanished is not waited for any more.
+fn waits(world: &mut World) {
+    world.settle();
+    world.advance(crate::policy_sync::adrift::PATIENCE);
+    world.settle();
 }
 
 #[test]
@@ -104,12 +112,127 @@ fn a_policy_that_prunes_is_held_on_the_hub_until_its_templates_are_gone() {
     assert!(world.local.is_none() && world.hub.is_none());
 }
 
+/// A hub that was restored from an older copy of itself, or a human who took the hold off.
 #[test]
-fn a_human_who_removes_the_hold_lets_go() {
+fn what_vanished_from_the_hub_though_it_was_held_is_waited_for() {
     let mut world = sent(vec![template("a", "DeleteIfCreated")]);
+    let (hub, local) = (world.hub.take(), world.local.clone());
+    world.settle();
+    assert_eq!(world.local, local, "removed, and pruned, at once");
+    let verdict = crate::policy_sync::report(&world.observe());
+    assert!(verdict.wake.is_some_and(|wake| wake > world.now()));
+    let warnings = |world: &World| {
+        let of = world.events.iter().filter(|event| event["reason"] == "PolicySpecSync");
+        of.map(|event| event["message"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let expected = "Policy root.p is gone from the hub, which did not let go of it; it is removed in 5 minutes unless it is back";
+    assert_eq!(warnings(&world), [expected]);
+    // It is back, as it was.
+    world.hub = hub;
+    waits(&mut world);
+    assert_eq!(world.local, local);
+    // It is not.
+    world.hub = None;
+    waits(&mut world);
+    assert!(world.local.is_none());
+    assert_eq!(warnings(&world), [expected, expected]);
+}
+
+#[test]
+fn what_takes_nothing_with_it_goes_at_once() {
+    let mut world = sent(vec![template("a", "None")]);
     world.hub = None;
     world.settle();
     assert!(world.local.is_none());
+}
+
+#[test]
+fn policies_that_went_with_their_definition_are_let_go_of_and_prune_nothing() {
+    for (prune, held) in [("DeleteAll", true), ("None", false)] {
+        let mut world = sent(vec![template("a", prune)]);
+        let (template, local) = (world.templates["a"].clone(), world.local.clone().unwrap());
+        world.lose();
+        assert_eq!(world.hub.is_some(), held);
+        world.settle();
+        assert!(world.hub.is_none(), "the definition cannot go");
+        // It is back, without any policy.
+        world.undefined = false;
+        waits(&mut world);
+        assert_eq!(world.templates["a"], template, "{prune}");
+        let kept = world.local.clone().unwrap();
+        assert_eq!(kept["metadata"]["uid"], local["metadata"]["uid"]);
+        assert_eq!(kept["metadata"]["annotations"][crate::policy_sync::adrift::ADRIFT], "true");
+        // The hub sends it again, and lets go of it.
+        world.send(spec(vec![super::world::template("a", prune)]));
+        world.settle();
+        let back = world.local.clone().unwrap();
+        assert_eq!(back["metadata"]["annotations"], json!({}));
+        assert_eq!(world.templates["a"], template, "{prune}");
+        world.recall();
+        world.settle();
+        assert!(world.hub.is_none() && world.local.is_none(), "{prune}");
+    }
+}
+
+#[test]
+fn a_hub_that_does_not_say_whether_it_has_policies_takes_nothing_away() {
+    let mut world = sent(vec![template("a", "DeleteAll")]);
+    world.recall();
+    let defined = crate::policy_sync::observed::Defined::Unknown("forbidden".into());
+    let seen = crate::policy_sync::Observed { defined, ..world.observe() };
+    assert_eq!(plan(&seen), crate::write::Plan::new());
+    assert!(crate::policy_sync::report(&seen).wake.is_some());
+}
+
+/// Between the two, the policy could go, and the copy would prune as it was told before.
+#[test]
+fn the_hub_is_held_until_the_templates_were_told_not_to_prune() {
+    let mut world = sent(vec![template("a", "DeleteAll")]);
+    world.send(spec(vec![template("a", "None")]));
+    for _ in 0..20 {
+        for action in plan(&world.observe()).iter().flatten() {
+            world.perform(action);
+        }
+        let held = world.hub.as_ref().unwrap()["metadata"]["finalizers"] == json!([HOLD]);
+        let prunes = world.templates["a"]["spec"]["pruneObjectBehavior"] == "DeleteAll";
+        assert!(held || !prunes, "let go of while a template prunes");
+    }
+    assert_eq!(world.hub.as_ref().unwrap()["metadata"]["finalizers"], json!([]));
+}
+
+#[test]
+fn what_was_done_for_a_policy_is_said() {
+    let mut world = World::default();
+    world.send(spec(vec![template("a", "None")]));
+    let mut said = Vec::new();
+    for turn in 0..12 {
+        let seen = world.observe();
+        let steps = plan(&seen);
+        let outcomes: Vec<Vec<_>> = steps
+            .iter()
+            .map(|step| step.iter().map(|action| world.perform(action)).collect())
+            .collect();
+        for action in crate::policy_sync::announce(&seen, &steps, &outcomes).iter().flatten() {
+            let Write::Create(event) = &action.write else { panic!("{action:?}") };
+            assert_eq!(event["involvedObject"]["kind"], "Policy");
+            assert!(event["involvedObject"]["uid"].is_string());
+            said.push([event["reason"].clone(), event["message"].clone()]);
+        }
+        match turn {
+            4 => world.send(spec(vec![template("a", "DeleteAll")])),
+            8 => world.recall(),
+            _ => {}
+        }
+        world.advance(jiff::SignedDuration::from_secs(1));
+    }
+    let expected = [
+        ["PolicySpecSync", "Policy root.p was synchronized to cluster namespace c1"],
+        ["PolicyTemplateSync", "Policy template a created successfully"],
+        ["PolicySpecSync", "Policy root.p was updated in cluster namespace c1"],
+        ["PolicyTemplateSync", "Policy template a was updated successfully"],
+        ["PolicySpecSync", "Policy root.p was removed from cluster namespace c1"],
+    ];
+    assert_eq!(said, expected.map(|one| one.map(|text| json!(text))));
 }
 
 /// The template has made a map of its own name.

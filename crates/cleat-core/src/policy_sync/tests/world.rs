@@ -57,6 +57,12 @@ pub(super) struct World {
     pub(super) leaving: Option<RemoveStrategy>,
     /// Not all templates can be seen.
     pub(super) unmarked: bool,
+    /// The hub loses the kind.
+    pub(super) undefined: bool,
+    /// It lost the policy with the kind, and has not sent it since.
+    pub(super) lost: bool,
+    /// What the agent remembers of a policy that the hub does not have.
+    pub(super) vanished: Option<Vanished>,
 }
 
 impl World {
@@ -87,6 +93,13 @@ impl World {
         });
         object["spec"] = spec;
         self.hub = Some(self.stamp(object, uid));
+        self.lost = false;
+    }
+
+    /// The definition of policies is deleted on the hub, and all policies with it.
+    pub(super) fn lose(&mut self) {
+        (self.undefined, self.lost) = (true, true);
+        self.recall();
     }
 
     /// The hub lets go.
@@ -159,6 +172,8 @@ impl World {
             resources: resources.collect(),
             marked: (!self.unmarked).then_some(marked),
             leaving: Ok(self.leaving),
+            defined: if self.undefined { Defined::Goes } else { Defined::Stands },
+            vanished: self.vanished,
             states: states.collect(),
             told: said,
             troubles: BTreeMap::new(),
@@ -231,14 +246,23 @@ impl World {
         }
     }
 
+    /// Takes note of a policy that the hub does not have.
+    pub(super) fn miss(&mut self) {
+        let lacks = self.hub.is_none() && self.local.is_some() && !self.blind;
+        let first = Vanished { since: self.now(), told: false };
+        self.vanished = lacks.then_some(self.vanished.unwrap_or(first));
+    }
+
     /// Passes until nothing is left to do or to say.
     pub(super) fn settle(&mut self) {
         for _ in 0..30 {
             self.seconds += 1;
+            self.miss();
             let seen = self.observe();
             let mut steps = plan(&seen);
             if steps.is_empty() {
                 steps = report(&seen).publish;
+                self.vanished.iter_mut().for_each(|vanished| vanished.told = true);
             }
             if steps.is_empty() {
                 return;

@@ -12,13 +12,14 @@ use cleat_runtime::clock::Clock;
 use cleat_runtime::tasks::Tasks;
 use cleat_world::within;
 use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use crate::{Place, create, make_namespace, seen};
+use crate::{Place, create, seen};
 
 pub(super) struct Hub {
     pub(super) place: Place,
@@ -43,10 +44,16 @@ impl Hub {
     pub(super) async fn new(topic: &str, clusters: usize) -> Result<Self> {
         let place = Place::new(topic).await?;
         prepare::prepare_hub(&place.client).await?;
+        Self::at(place, topic, clusters).await
+    }
+
+    /// On a server that has what it needs.
+    pub(super) async fn at(place: Place, topic: &str, clusters: usize) -> Result<Self> {
+        let namespaces: Api<Namespace> = Api::all(place.client.clone());
         let mut names = Vec::new();
         for number in 1..=clusters {
             let name = place.world.unique(&format!("{topic}-c{number}"));
-            make_namespace(&place.world.hub, &name).await?;
+            create(&namespaces, json!({ "metadata": { "name": name } })).await?;
             names.push(name);
         }
         let hub = Self { place, clusters: names, said: Mutex::default() };
@@ -110,18 +117,32 @@ impl Hub {
         said.clone()
     }
 
+    /// What the copy of a cluster tells in one write: how it stood, the last one last.
+    pub(super) async fn tell(&self, cluster: &str, all: &[&str]) -> Result<()> {
+        let replicas: Api<Policy> = Api::namespaced(self.place.client.clone(), cluster);
+        let mut history = Vec::new();
+        for compliant in all {
+            history = self.says(cluster, compliant);
+        }
+        let details = json!([{
+            "templateMeta": { "name": "t" }, "compliant": all.last(), "history": history,
+        }]);
+        let status = json!({ "compliant": all.last(), "details": details });
+        let patch = Patch::Merge(json!({ "status": status }));
+        replicas.patch_status(&self.replica(), &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
     /// How the policy stands on each cluster, in order; the copies say why.
     pub(super) async fn stand(&self, all: &[&str]) -> Result<()> {
         for (cluster, compliant) in self.clusters.iter().zip(all) {
-            let replicas: Api<Policy> = Api::namespaced(self.place.client.clone(), cluster);
-            let history = self.says(cluster, compliant);
-            let details = json!([{
-                "templateMeta": { "name": "t" }, "compliant": compliant, "history": history,
-            }]);
-            let status = json!({ "compliant": compliant, "details": details });
-            let patch = Patch::Merge(json!({ "status": status }));
-            replicas.patch_status(&self.replica(), &PatchParams::default(), &patch).await?;
+            self.tell(cluster, &[compliant]).await?;
         }
+        self.show(all).await
+    }
+
+    /// What the policy itself shows of it.
+    pub(super) async fn show(&self, all: &[&str]) -> Result<()> {
         let each = self.clusters.iter().zip(all).map(|(cluster, compliant)| {
             json!({ "clustername": cluster, "clusternamespace": cluster, "compliant": compliant })
         });

@@ -105,10 +105,10 @@ fn alive(file: &Path) -> Result<Vec<String>> {
     Ok(numbers.split_whitespace().filter(alive).map(ToOwned::to_owned).collect())
 }
 
-struct Runner(Tasks);
+pub(super) struct Runner(Tasks);
 
 impl Runner {
-    async fn start(hub: &Hub, config: Config) -> Result<Self> {
+    pub(super) async fn start(hub: &Hub, config: Config) -> Result<Self> {
         let program = tokio::task::spawn_blocking(ansible::install).await??;
         let tasks = Tasks::new();
         let namespace = Some(hub.place.namespace.clone());
@@ -117,12 +117,12 @@ impl Runner {
         Ok(Self(tasks))
     }
 
-    async fn stop(self) {
+    pub(super) async fn stop(self) {
         self.0.shutdown().await;
     }
 }
 
-fn config(hub: &Hub, folder: &Path) -> Config {
+pub(super) fn config(hub: &Hub, folder: &Path) -> Config {
     Config::new(hub.place.client.clone(), Playbooks::Directory(folder.to_owned()))
 }
 
@@ -138,7 +138,7 @@ async fn job(hub: &Hub, name: &str, spec: Value) -> Result<AnsibleJob> {
 }
 
 /// The result of a job as soon as it has ended.
-async fn result(hub: &Hub, name: &str) -> Result<Value> {
+pub(super) async fn result(hub: &Hub, name: &str) -> Result<Value> {
     // This takes Python its time, on a busy machine more than others wait for anything.
     let ended = |job: Option<&DynamicObject>| {
         let finished = job.and_then(|job| job.data.pointer("/status/ansibleJobResult/finished"));
@@ -270,15 +270,16 @@ async fn a_playbook_that_fails_or_takes_too_long_says_so_and_goes_in_its_time() 
     };
     let base = Config::new(hub.place.client.clone(), playbooks);
     let runner = Runner::start(&hub, base.clone()).await?;
-    let made = job(&hub, "fails", json!({ "job_template_name": "It fails", "job_ttl": 0 }));
-    let made = made.await?;
-    // It is there to be seen ended, and then it is not.
-    let last = within_result(&hub, &made).await?;
-    if let Some(result) = last {
-        assert_eq!((&result["status"], &result["exitCode"]), (&json!("failed"), &json!(2)));
-        assert!(result["log"].as_str().unwrap().contains("the ticket system is on fire"));
-    }
-    gone(&hub.place.api(), &made).await?;
+    job(&hub, "fails", json!({ "job_template_name": "It fails" })).await?;
+    let ended = result(&hub, "fails").await?;
+    assert_eq!((&ended["status"], &ended["exitCode"]), (&json!("failed"), &json!(2)));
+    assert!(ended["log"].as_str().unwrap().contains("the ticket system is on fire"));
+    let at = |key: &str| ended[key].as_str().unwrap().parse::<jiff::Timestamp>();
+    assert!(at("started")? < at("finished")?, "{ended}");
+    // One that may go goes; the other one stays.
+    let goes = job(&hub, "goes", json!({ "job_template_name": "It fails", "job_ttl": 0 })).await?;
+    gone(&hub.place.api(), &goes).await?;
+    hub.jobs().get("fails").await?;
     runner.stop().await;
 
     let runner =
@@ -408,40 +409,5 @@ async fn an_inventory_that_is_not_there_is_refused_at_the_start() -> Result<()> 
     let refused = Runner::start(&hub, Config { inventory, ..config(&hub, folder.path()) }).await;
     let message = refused.err().unwrap().to_string();
     assert_eq!(message, "there is no inventory no-such-hosts.ini");
-    Ok(())
-}
-
-/// How it ended, if that was to be seen before it was deleted.
-async fn within_result(hub: &Hub, job: &AnsibleJob) -> Result<Option<Value>> {
-    let ended = |job: Option<&DynamicObject>| {
-        job.is_none_or(|job| job.data.pointer("/status/ansibleJobResult/finished").is_some())
-    };
-    let name = job.name_any();
-    let waiting = kube::runtime::wait::await_condition(hub.jobs(), &name, ended);
-    let job = tokio::time::timeout(Duration::from_secs(300), waiting).await??;
-    Ok(job.map(|job| job.data["status"]["ansibleJobResult"].clone()))
-}
-
-/// Where the definition of jobs is a platform's, the runner is off.
-#[tokio::test]
-async fn where_a_platform_serves_jobs_the_runner_is_off() -> Result<()> {
-    let hub = Hub::new("platform", 0).await?;
-    // Real servers are shared, and so is the definition.
-    if hub.place.world.is_embedded() {
-        let definitions: Api<
-            k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
-        > = Api::all(hub.place.client.clone());
-        let label = json!({ "app.kubernetes.io/managed-by": "aap" });
-        let patch = kube::api::Patch::Merge(json!({ "metadata": { "labels": label } }));
-        definitions.patch("ansiblejobs.tower.ansible.com", &Default::default(), &patch).await?;
-        // Making the hub ready again leaves another's definition alone.
-        cleat_hub::prepare::prepare_hub(&hub.place.client).await?;
-        let folder = tempfile::tempdir()?;
-        let refused = Runner::start(&hub, config(&hub, folder.path())).await;
-        let message = refused.err().unwrap().to_string();
-        assert!(message.contains("served by an automation platform"), "{message}");
-        let anyway = Config { anyway: true, ..config(&hub, folder.path()) };
-        Runner::start(&hub, anyway).await?.stop().await;
-    }
     Ok(())
 }

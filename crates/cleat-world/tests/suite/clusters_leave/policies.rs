@@ -5,6 +5,7 @@ use anyhow::{Context as _, Result};
 use cleat_api::configurationpolicy::ConfigurationPolicy;
 use cleat_api::managedcluster::RemoveStrategy::{Needless, Required};
 use cleat_api::policy::Policy;
+use cleat_world::eventually;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams, Patch};
@@ -167,6 +168,12 @@ async fn what_a_policy_could_not_prune_stays_when_the_strategy_changes() -> Resu
     let guard = Guard::refusing(&party, "stuck").await?;
     party.leave().await?;
     party.absent("goes").await?;
+    // Until its template is gone too, it is not known that nothing of it is left.
+    let templates: Api<ConfigurationPolicy> = Api::namespaced(party.cluster.clone(), &party.name);
+    eventually("the end of the template", || async {
+        Ok(templates.get_opt("goes").await?.is_none().then_some(()))
+    })
+    .await?;
     party.fleet.patch(&party.name, json!({ "spec": { "removeStrategy": "Needless" } })).await?;
     party.left().await?;
     party.stays(&made).await?;

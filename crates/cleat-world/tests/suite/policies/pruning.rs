@@ -2,8 +2,10 @@
 
 use anyhow::Result;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::api::{Api, Patch, PostParams};
-use serde_json::json;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DynamicObject, Patch, PostParams};
+use kube::core::GroupVersionKind;
+use serde_json::{Value, json};
 
 use super::{Site, enforce, inform, is_created, musthave, pruning, related};
 use crate::{create, delete, seen};
@@ -116,6 +118,34 @@ async fn a_stuck_policy_says_what_is_left_and_why_and_goes_when_it_can() -> Resu
     Ok(())
 }
 
+/// The seed: a policy reports others that cannot go. It is the one in docs/samples, which looks at all
+/// namespaces; other tests have some.
+#[tokio::test]
+async fn the_sample_policy_reports_policies_that_cannot_go() -> Result<()> {
+    let site = Site::start("prune-sample").await?;
+    let sample = include_str!("../../../../../docs/samples/stuck-deletions.yaml");
+    let sample: Value = serde_saphyr::from_str(sample)?;
+    let mut spec = sample["spec"]["policy-templates"][0]["objectDefinition"]["spec"].clone();
+    spec["namespaceSelector"]["include"] = json!([site.name]);
+    site.policy("no-stuck-deletions", spec).await?;
+    let stuck = pruning(enforce(vec![musthave(site.map("a", "1"))]), "DeleteIfCreated");
+    site.policy("p", stuck).await?;
+    site.stands("p", "Compliant").await?;
+    site.stands("no-stuck-deletions", "Compliant").await?;
+    let patch = Patch::Merge(json!({ "metadata": { "finalizers": [HELD] } }));
+    site.maps().patch("a", &Default::default(), &patch).await?;
+    delete(&site.policies(), "p").await?;
+    let told = site.stands("no-stuck-deletions", "NonCompliant").await?;
+    assert!(related(&told, "p").is_some());
+    let said = told.status.iter().flat_map(|status| &status.history);
+    let named = format!("{}/p", site.name);
+    assert!(said.into_iter().any(|one| one.message.contains(&named)), "{told:?}");
+    release(&site.maps(), "a").await?;
+    site.absent(&site.policies(), "p").await?;
+    site.stands("no-stuck-deletions", "Compliant").await?;
+    Ok(())
+}
+
 /// The seed: responsibility is passed on to whoever made it anew.
 #[tokio::test]
 async fn an_object_that_somebody_else_made_anew_is_theirs() -> Result<()> {
@@ -210,4 +240,44 @@ async fn a_claimed_object_is_ours_after_a_restart_if_we_made_it() -> Result<()> 
     site.end("p").await?;
     assert!(site.maps().get_opt("a").await?.is_none());
     Ok(())
+}
+
+/// The version of a kind in which an object was listed is not served any more; the object is there.
+#[tokio::test]
+async fn an_object_goes_though_its_version_of_the_kind_went_first() -> Result<()> {
+    let site = Site::start("prune-version").await?;
+    let definitions: Api<CustomResourceDefinition> = Api::all(site.cluster.clone());
+    let group = format!("{}.example.com", site.name);
+    let name = format!("widgets.{group}");
+    let versions = |old: bool| {
+        let version = |name: &str, served: bool, storage: bool| {
+            json!({
+                "name": name, "served": served, "storage": storage,
+                "schema": { "openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                } },
+            })
+        };
+        json!([version("v1", true, true), version("v1beta1", old, false)])
+    };
+    let names = json!({ "plural": "widgets", "singular": "widget", "kind": "Widget" });
+    let definition = json!({
+        "metadata": { "name": name },
+        "spec": { "group": group, "names": names, "scope": "Namespaced", "versions": versions(true) },
+    });
+    create(&definitions, definition).await?;
+    let widget = json!({
+        "apiVersion": format!("{group}/v1beta1"), "kind": "Widget",
+        "metadata": { "name": "w", "namespace": site.name },
+    });
+    site.policy("p", pruning(enforce(vec![musthave(widget)]), "DeleteIfCreated")).await?;
+    site.stands("p", "Compliant").await?;
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(&group, "v1", "Widget"));
+    let widgets: Api<DynamicObject> = Api::namespaced_with(site.cluster.clone(), &site.name, &kind);
+    assert!(widgets.get_opt("w").await?.is_some());
+    let patch = Patch::Merge(json!({ "spec": { "versions": versions(false) } }));
+    definitions.patch(&name, &Default::default(), &patch).await?;
+    site.end("p").await?;
+    assert!(widgets.get_opt("w").await?.is_none());
+    delete(&definitions, &name).await
 }

@@ -1,6 +1,7 @@
 //! A hub, its controllers, and clusters that are only names and namespaces.
 
 use anyhow::Result;
+use cleat_agent::{policy, policy_sync};
 use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::placement::{self, Placement, PlacementDecision};
 use cleat_api::placementbinding::PlacementBinding;
@@ -8,6 +9,7 @@ use cleat_api::policy::Policy;
 use cleat_hub::{hub, prepare};
 use cleat_runtime::tasks::Tasks;
 use jiff::{SignedDuration, Timestamp};
+use kube::Client;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -21,7 +23,15 @@ pub(super) struct Fleet {
 
 impl Fleet {
     pub(super) async fn new(topic: &str, clusters: usize) -> Result<Self> {
-        let place = Place::new(topic).await?;
+        Self::of(Place::new(topic).await?, topic, clusters).await
+    }
+
+    /// For a test that takes away what others need.
+    pub(super) async fn alone(topic: &str, clusters: usize) -> Result<Self> {
+        Self::of(Place::alone(topic).await?, topic, clusters).await
+    }
+
+    async fn of(place: Place, topic: &str, clusters: usize) -> Result<Self> {
         prepare::prepare_hub(&place.client).await?;
         let all: Api<ManagedCluster> = Api::all(place.client.clone());
         let mut names = Vec::new();
@@ -43,6 +53,16 @@ impl Fleet {
         };
         self.tasks = Tasks::new();
         self.tasks.spawn("hub", hub::run(config, self.tasks.stop()));
+    }
+
+    /// An agent for a cluster, which is this server, until the tasks end.
+    pub(super) async fn agent(&self, cluster: usize, on: &Client, tasks: &Tasks) -> Result<()> {
+        prepare::prepare_cluster(on).await?;
+        let name = &self.clusters[cluster];
+        policy::start(policy::Config::of_member(on.clone(), name), tasks);
+        let hub_client = self.place.client.clone();
+        policy_sync::start(policy_sync::Config::new(hub_client, on.clone(), name), tasks);
+        Ok(())
     }
 
     pub(super) fn roots(&self) -> Api<Policy> {
@@ -179,4 +199,19 @@ pub(super) fn spec() -> Value {
             "metadata": { "name": "t" }, "spec": { "severity": "low" },
         } }],
     })
+}
+
+/// A template that enforces a map of its own name.
+pub(super) fn enforced(name: &str, namespace: &str, prune: &str, word: &str) -> Value {
+    json!({ "objectDefinition": {
+        "apiVersion": "policy.open-cluster-management.io/v1", "kind": "ConfigurationPolicy",
+        "metadata": { "name": name },
+        "spec": {
+            "remediationAction": "enforce", "pruneObjectBehavior": prune,
+            "object-templates": [{ "complianceType": "musthave", "objectDefinition": {
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": { "name": name, "namespace": namespace }, "data": { "word": word },
+            }}],
+        },
+    }})
 }

@@ -1,8 +1,6 @@
 //! Hub and agents together: an enforced object moves with its placement.
 
 use anyhow::Result;
-use cleat_agent::{policy, policy_sync};
-use cleat_hub::prepare::prepare_cluster;
 use cleat_world::within;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
@@ -10,7 +8,7 @@ use kube::api::Api;
 use kube::runtime::wait::await_condition;
 use serde_json::json;
 
-use super::fleet::{Fleet, compliance};
+use super::fleet::{Fleet, compliance, enforced};
 use crate::{make_namespace, seen};
 
 /// Three clusters, of which the hub is one: the object leaves the first, comes to the second, and
@@ -25,27 +23,11 @@ async fn an_enforced_object_moves_with_its_placement_and_is_pruned_where_it_was(
     for cluster in &world.clusters {
         make_namespace(cluster, &namespace).await?;
     }
-    for (client, name) in clients.iter().zip(&fleet.clusters) {
-        prepare_cluster(client).await?;
-        policy::start(policy::Config::of_member(client.clone(), name), &fleet.tasks);
-        let hub_client = fleet.place.client.clone();
-        let config = policy_sync::Config::new(hub_client, client.clone(), name);
-        policy_sync::start(config, &fleet.tasks);
+    for (index, client) in clients.iter().enumerate() {
+        fleet.agent(index, client, &fleet.tasks).await?;
     }
-    let template = json!({
-        "apiVersion": "policy.open-cluster-management.io/v1", "kind": "ConfigurationPolicy",
-        "metadata": { "name": "moving" },
-        "spec": {
-            "remediationAction": "enforce", "pruneObjectBehavior": "DeleteIfCreated",
-            "object-templates": [{ "complianceType": "musthave", "objectDefinition": {
-                "apiVersion": "v1", "kind": "ConfigMap",
-                "metadata": { "name": "moving", "namespace": namespace }, "data": { "a": "b" },
-            }}],
-        },
-    });
-    let spec = json!({
-        "disabled": false, "policy-templates": [{ "objectDefinition": template }],
-    });
+    let template = enforced("moving", &namespace, "DeleteIfCreated", "b");
+    let spec = json!({ "disabled": false, "policy-templates": [template] });
     fleet.policy("p", spec).await?;
     fleet.bind("p", "some").await?;
     fleet.decide("some", &[0, 2]).await?;
