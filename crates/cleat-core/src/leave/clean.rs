@@ -1,7 +1,7 @@
 //! Finishing later what a cluster kept: leftover records are worked off on the cluster itself.
 //!
 //! Only the incarnation that is on record, or in a ledger of ours, is ever deleted, and only while
-//! it bears our mark. What was declared to be kept, what another ledger holds, what somebody made
+//! it bears our mark; what policies made never had one. What was declared to be kept, what another ledger holds, what somebody made
 //! anew and what nobody knows the uid of stays, and is said to; our marks come off it before the
 //! ledgers go, because the collector deletes what only a ledger owns.
 
@@ -272,7 +272,7 @@ fn fate(seen: &Observed, object: &LeftObject) -> Fate {
             _ => stays("it was declared to be kept"),
         };
     }
-    if !declared && !owners.iter().any(|one| is_ours(seen, one)) {
+    if !declared && !object.unmarked && !owners.iter().any(|one| is_ours(seen, one)) {
         return stays("it bears no mark of ours any more");
     }
     if !text("/metadata/deletionTimestamp").is_empty() {

@@ -3,6 +3,7 @@
 //! The last of it is the right to take anything away, and what hangs on that goes with it.
 
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -25,6 +26,12 @@ pub const BOOTSTRAP: &str = "bootstrap-hub";
 
 /// The secret with a key that nobody has certified yet.
 pub const PENDING: &str = "hub-kubeconfig-pending";
+
+/// The name of what gives the agent of a namespace its rights. An agent of another hub lives in another
+/// namespace, and must not take them.
+pub fn binding_name(namespace: &str) -> String {
+    format!("{NAME}:{namespace}")
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OwnPart {
@@ -50,13 +57,14 @@ impl OwnPart {
 
     pub fn target(self, namespace: &str) -> Target {
         let rbac = "rbac.authorization.k8s.io";
+        let binding = binding_name(namespace);
         let (group, resource, namespace, name) = match self {
             Self::Credentials => ("", "secrets", namespace, CREDENTIALS),
             Self::Pending => ("", "secrets", namespace, PENDING),
             Self::Bootstrap => ("", "secrets", namespace, BOOTSTRAP),
             Self::Deployment => ("apps", "deployments", namespace, NAME),
             Self::Account => ("", "serviceaccounts", namespace, NAME),
-            Self::Binding => (rbac, "clusterrolebindings", "", NAME),
+            Self::Binding => (rbac, "clusterrolebindings", "", binding.as_str()),
             Self::Namespace => ("", "namespaces", "", namespace),
         };
         let id = Id {
@@ -141,7 +149,7 @@ fn hang((account, binding): (&Value, &Value)) -> Option<Value> {
         "uid": account.pointer("/metadata/uid")?,
         "ownerReferences": [{
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-            "name": NAME, "uid": binding.pointer("/metadata/uid")?,
+            "name": binding.pointer("/metadata/name")?, "uid": binding.pointer("/metadata/uid")?,
         }],
     }}))
 }

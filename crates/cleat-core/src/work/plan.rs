@@ -13,6 +13,7 @@ use super::ownership::ledger_target;
 use super::report::tell_left;
 use super::retire::{self, Fate, Unmarked};
 use crate::id::{Id, Target};
+use crate::leave::record::is_receipted;
 use crate::write::{Action, Plan, Side, Write};
 
 /// Holds the work on the hub while anything of it may be on the cluster.
@@ -68,6 +69,7 @@ fn leave(seen: &Observed, work: &Work, ledger: &Ledger) -> Plan {
     let last = if work.has_finalizer() { vec![remove_finalizer(seen, work)] } else { vec![] };
     match ledger {
         Ledger::Unknown(_) | Ledger::NotYet => vec![],
+        Ledger::Absent if is_unwritten(seen, work) => vec![],
         Ledger::Absent => only(last),
         Ledger::Present(book) => retire_all(seen, book, last),
     }
@@ -105,11 +107,21 @@ fn retire_all(seen: &Observed, book: &Book, last: Vec<Action>) -> Plan {
     if let Some(tell) = tell_left(seen, book) {
         return if seen.must_wait(&tell.target.id) { vec![] } else { vec![vec![tell]] };
     }
+    if seen.hub.work().is_some_and(|work| work.deleting && is_unwritten(seen, work)) {
+        return vec![];
+    }
     let mut steps = vec![vec![ledger::close(seen, book)]];
     if book.finalizers.len() == 1 && !last.is_empty() {
         steps.push(last);
     }
     steps
+}
+
+/// Whether the hub could not hold the work and has not yet written down what stays of it.
+fn is_unwritten(seen: &Observed, work: &Work) -> bool {
+    let removal = work.status.removal.as_ref();
+    let written = is_receipted(&work.finalizers, removal, work.on_record.as_deref());
+    seen.leaving.is_some() && !written
 }
 
 /// What the work said last about what stays, on record before anything is done about it: should the

@@ -83,6 +83,9 @@ fn publish(seen: &Observed, work: &Work) -> Option<Action> {
     if status.removal != work.status.removal {
         changes.insert("removal".into(), json!(status.removal));
     }
+    if status.retiring != work.status.retiring {
+        changes.insert("retiring".into(), json!(status.retiring));
+    }
     let patch = json!({
         "metadata": { "uid": work.uid, "resourceVersion": work.resource_version },
         "status": changes,
@@ -131,7 +134,12 @@ fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus> {
     let mut conditions: Vec<Condition> = kept.cloned().chain(told).collect();
     conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
     let resource_status = ManifestResourceStatus { manifests };
-    Some(ManifestWorkStatus { conditions, resource_status, removal: work.status.removal.clone() })
+    Some(ManifestWorkStatus {
+        conditions,
+        resource_status,
+        removal: work.status.removal.clone(),
+        retiring: removal::retiring(seen, book),
+    })
 }
 
 /// Why nothing can be written down, without which nothing is touched.

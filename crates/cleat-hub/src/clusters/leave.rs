@@ -8,7 +8,7 @@ use cleat_api::leftoverrecord::LeftoverRecord;
 use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, ManagedCluster};
 use cleat_api::manifestwork::ManifestWork;
 use cleat_api::policy::Policy;
-use cleat_core::leave::carried::Carried;
+use cleat_core::leave::carried::{ADD_ONS, Carried, Kind};
 use cleat_core::leave::{self, hub};
 use cleat_core::registration::access::Part;
 use cleat_core::registration::hub::target;
@@ -19,6 +19,7 @@ use cleat_runtime::contents::found;
 use cleat_runtime::queue::Wake;
 use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::core::GroupVersionKind;
 
 use super::{Context, duration, log};
 
@@ -97,6 +98,19 @@ impl Context {
                 Carried::policy(&one.metadata, serde_json::from_value(status).unwrap_or_default())
             })),
             // A hub that does not serve policies has none.
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => return Err(error),
+        }
+        let [group, version, resource] = ADD_ONS;
+        let kind = GroupVersionKind::gvk(group, version, "");
+        let kind = ApiResource::from_gvk_with_plural(&kind, resource);
+        let add_ons: Api<DynamicObject> =
+            Api::namespaced_with(self.hub_client.clone(), name, &kind);
+        match add_ons.list_metadata(&all).await {
+            Ok(list) => {
+                let each = list.items.iter().map(|one| Carried::bare(Kind::AddOn, &one.metadata));
+                carried.extend(each);
+            }
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             Err(error) => return Err(error),
         }

@@ -131,6 +131,20 @@ fn fate_of(seen: &Observed, object: &LeftObject) -> Fate {
 }
 
 #[test]
+fn what_a_policy_made_goes_by_its_uid_alone_unless_it_was_declared_to_stay() {
+    let made = LeftObject { unmarked: true, source: "root.p".to_string(), ..left("made") };
+    let kept = LeftObject { stays: Some(Stays::Declared), ..made.clone() };
+    let anew = LeftObject { uid: "before".to_string(), ..made.clone() };
+    for (object, goes) in [(made.clone(), true), (kept, false), (anew, false)] {
+        let mut seen = Observed { records: vec![record(vec![object])], ..Observed::default() };
+        seen.live.insert(id(&made), live(&made, &[]));
+        let fates = fates(&seen);
+        assert_eq!(fates[0].1 == Fate::Delete, goes, "{fates:?}");
+        assert_eq!(plan(&seen).is_empty(), !goes);
+    }
+}
+
+#[test]
 fn what_the_hub_believed_and_still_bears_our_mark_goes() {
     let a = left("a");
     let ledger = ledger(OURS, "web", &[(&a, false)]);

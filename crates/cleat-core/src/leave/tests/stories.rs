@@ -180,7 +180,7 @@ fn what_somebody_else_deleted_already_is_written_down_all_the_same() {
     world.hub(None, false, 99).unwrap();
     let report = crate::leave::agent::report(
         &world.cluster(),
-        &crate::leave::agent::Held { what: Some("2 works".to_string()), unknown: None },
+        &crate::leave::agent::Held { what: Some("2 works".to_string()), ..Default::default() },
         at(world.clock),
     );
     let Some(Write::MergeStatus(patch)) = report.map(|one| one.write) else { panic!() };
@@ -449,12 +449,12 @@ fn a_look_that_is_not_allowed_any_more_takes_back_no_release() {
     world.things.clear();
     world.hub(None, false, 99).unwrap();
     world.agent(true);
-    let blind = Held { what: None, unknown: Some("forbidden".to_string()) };
+    let blind = Held { unknown: Some("forbidden".to_string()), ..Held::default() };
     let told = |world: &World, held: &Held| {
         crate::leave::agent::report(&world.cluster(), held, at(world.clock)).is_some()
     };
     assert!(!told(&world, &blind));
-    assert!(told(&world, &Held { what: Some("1 works".to_string()), unknown: None }));
+    assert!(told(&world, &Held { what: Some("1 works".to_string()), ..Held::default() }));
     world.cluster["spec"]["removeStrategy"] = json!("Needless");
     assert!(told(&world, &blind), "of that strategy nothing was said");
 }
@@ -519,8 +519,8 @@ fn an_agent_that_lost_its_rights_with_the_namespace_took_back_that_all_is_releas
             "lastTransitionTime": "1970-01-01T00:16:40Z",
         }])
     };
-    let blind = Held { what: None, unknown: Some("forbidden".to_string()) };
-    let holds = Held { what: Some("1 works".to_string()), unknown: None };
+    let blind = Held { unknown: Some("forbidden".to_string()), ..Held::default() };
+    let holds = Held { what: Some("1 works".to_string()), ..Held::default() };
     world.cluster["status"]["conditions"] = said("True");
     let now = at(2000);
     assert_eq!(agent::report(&world.cluster(), &blind, now), None);

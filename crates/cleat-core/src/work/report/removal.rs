@@ -1,7 +1,7 @@
 //! What a work of a leaving cluster says about its removal, for the hub to count, show and keep:
 //! what has yet to go, what cannot, and what stays.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
@@ -17,12 +17,15 @@ use crate::work::contents::is_namespace;
 use crate::work::observed::{Book, Observed, Seen, Work};
 use crate::work::ownership::Ownership;
 use crate::work::plan::work_target;
-use crate::work::retire::{self, Fate};
+use crate::work::retire::{self, Fate, Unmarked};
 use crate::work::trouble::TroubleKind;
 use crate::write::{Action, Side, Write};
 
 /// How many objects that cannot go are named.
 const NAMED: usize = 50;
+
+/// How many objects are told of that left the manifests: the status that tells them has to be stored.
+const RETIRING: usize = 2500;
 
 /// All three, as they are now.
 pub(super) fn removal(seen: &Observed, work: &Work, book: &Book) -> Removal {
@@ -89,6 +92,48 @@ pub(crate) fn tell_left(seen: &Observed, book: &Book) -> Option<Action> {
     Some(Action { side: Side::Hub, target: work_target(seen, work), write })
 }
 
+/// What the ledger has and the manifests have not, unless it goes by itself: should the cluster be
+/// lost, nothing else on the hub names it.
+pub(super) fn retiring(seen: &Observed, book: &Book) -> Vec<LeftObject> {
+    let wanted: BTreeSet<&Id> = seen.wanted.iter().filter_map(|one| one.place.id()).collect();
+    let others = book.ids().into_iter().filter(|id| !wanted.contains(*id));
+    let mut found = Vec::new();
+    for (id, fate) in retire::fates(seen, book, others) {
+        let stays = match &fate {
+            Fate::Settled(_) => continue,
+            // Accepted, and held by nobody.
+            Fate::Terminating(finalizers) if finalizers.is_empty() => continue,
+            Fate::Unmark { why: Unmarked::Kept(_) | Unmarked::HoldsKept, .. } => {
+                Some(Stays::Declared)
+            }
+            Fate::Unmark { .. } => Some(Stays::NotOurs),
+            Fate::Undecided(_) => Some(Stays::Declared),
+            Fate::Delete { .. } | Fate::Terminating(_) | Fate::Unknown(_) => None,
+        };
+        let uid = match seen.live.get(id) {
+            Some(Seen::Present(present)) => present.uid.clone(),
+            _ => book.recorded_uid(id).unwrap_or_default().to_string(),
+        };
+        found.push(LeftObject { uid, stays, ..listed(seen, book, id) });
+    }
+    found.truncate(RETIRING);
+    found
+}
+
+/// An object of the ledger, as far as its place goes.
+fn listed(seen: &Observed, book: &Book, id: &Id) -> LeftObject {
+    let version = seen.versions.get(id).cloned();
+    let version = version.or_else(|| Some(book.applied.get(id)?.version.clone()));
+    LeftObject {
+        group: id.group.clone(),
+        version: version.unwrap_or_default(),
+        resource: id.resource.clone(),
+        namespace: id.namespace.clone(),
+        name: id.name.clone(),
+        ..LeftObject::default()
+    }
+}
+
 /// Everything of the ledger that is still there, in order.
 fn left(seen: &Observed, book: &Book) -> Vec<LeftObject> {
     let present = book.ids().into_iter().filter_map(|id| match seen.live.get(id) {
@@ -96,8 +141,6 @@ fn left(seen: &Observed, book: &Book) -> Vec<LeftObject> {
         _ => None,
     });
     let left = present.map(|(id, present)| {
-        let version = seen.versions.get(id).cloned();
-        let version = version.or_else(|| Some(book.applied.get(id)?.version.clone()));
         let recorded = book.recorded_uid(id);
         let (why, stays) = match retire::wish(seen, book, id, present) {
             _ if recorded.is_some_and(|uid| uid != present.uid) => {
@@ -117,17 +160,8 @@ fn left(seen: &Observed, book: &Book) -> Vec<LeftObject> {
                 None => ("it is without our mark".to_string(), Stays::NotOurs),
             },
         };
-        LeftObject {
-            group: id.group.clone(),
-            version: version.unwrap_or_default(),
-            resource: id.resource.clone(),
-            namespace: id.namespace.clone(),
-            name: id.name.clone(),
-            uid: present.uid.clone(),
-            source: String::new(),
-            why,
-            stays: Some(stays),
-        }
+        let uid = present.uid.clone();
+        LeftObject { uid, why, stays: Some(stays), ..listed(seen, book, id) }
     });
     left.collect()
 }

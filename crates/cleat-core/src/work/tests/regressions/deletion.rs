@@ -379,3 +379,43 @@ fn a_trouble_that_is_over_kept_the_agent_awake() {
     assert_eq!(plan(&seen), vec![] as Plan);
     assert_eq!(report(&seen).wake, None);
 }
+
+#[test]
+fn a_work_that_the_hub_could_not_hold_was_let_go_of_before_what_stays_was_on_record() {
+    let mut world = settled(&[(0, 1)]);
+    change(&mut world, |work| {
+        work.keep = Keep::Everything;
+        work.deleting = true;
+    });
+    let tells = |seen: &Observed| match plan(seen).into_iter().flatten().next()?.write {
+        Write::MergeStatus(patch) => Some(patch["status"]["removal"].clone()),
+        _ => None,
+    };
+    let mut told = None;
+    for _ in 0..10 {
+        let mut seen = world.observe("one", || true);
+        seen.leaving = Some(cleat_api::managedcluster::RemoveStrategy::Required);
+        told = tells(&seen);
+        if told.is_some() {
+            break;
+        }
+        turn(&mut world, "one");
+    }
+    let removal: cleat_api::manifestwork::Removal = serde_json::from_value(told.unwrap()).unwrap();
+    let mut seen = world.observe("one", || true);
+    seen.leaving = Some(cleat_api::managedcluster::RemoveStrategy::Required);
+    let receipt = crate::leave::record::receipt(&removal.left);
+    work_mut(&mut seen).status.removal = Some(removal);
+    assert_eq!(plan(&seen), vec![] as Plan, "nobody has written it down");
+    work_mut(&mut seen).on_record = Some(receipt);
+    assert_ne!(plan(&seen), vec![] as Plan);
+    // What the hub holds needs no receipt.
+    work_mut(&mut seen).on_record = None;
+    let held = cleat_api::manifestwork::LEAVE_FINALIZER.to_string();
+    work_mut(&mut seen).finalizers.push(held);
+    assert_ne!(plan(&seen), vec![] as Plan);
+    // And a cluster that stays owes none.
+    work_mut(&mut seen).finalizers.pop();
+    seen.leaving = None;
+    assert_ne!(plan(&seen), vec![] as Plan);
+}

@@ -229,3 +229,20 @@ fn api_406_a_long_structure_broke_the_whole_status() {
     assert_eq!(values.iter().map(|value| value.name.to_string()).collect::<Vec<_>>(), ["name"]);
     assert!(told.unwrap_err().contains("all"));
 }
+
+#[test]
+fn what_left_the_manifests_and_could_not_go_was_not_told() {
+    let mut world = settled(&[(0, 1), (1, 1)]);
+    world.guarded.insert(id(1));
+    change(&mut world, |work| work.wanted = [(0, 1)].into_iter().collect());
+    for _ in 0..5 {
+        turn(&mut world, "one");
+    }
+    let retiring = status(&world.observe("one", || true)).unwrap().retiring;
+    let told: Vec<_> = retiring.iter().map(|one| (&*one.name, one.stays)).collect();
+    assert_eq!(told, [(&*id(1).name, None)]);
+    assert!(!retiring[0].uid.is_empty());
+    world.guarded.clear();
+    settle(&mut world, "one");
+    assert_eq!(status(&world.observe("one", || true)).unwrap_or_default().retiring, []);
+}
