@@ -46,3 +46,7 @@ bench-policy *ARGS:
 # How long delete protection takes to answer, on a real kube-apiserver
 bench-webhook *ARGS:
     cargo xtask bench webhook {{ARGS}}
+
+# The random tests with cases nobody has drawn yet, or with those of a seed
+explore SEED=`date +%s`:
+    PROPTEST_RNG_SEED={{SEED}} cargo test --workspace

@@ -152,7 +152,8 @@ impl Comparison {
         wanted: Option<&Value>,
         before: &Value,
     ) -> bool {
-        let Some(existing) = existing else { return false };
+        // A field that holds null is not there, whatever zero was stated of it.
+        let Some(existing) = existing.filter(|value| !value.is_null()) else { return false };
         match (existing, wanted, before) {
             (_, _, Value::Null) => false,
             // Whoever stops stating replicas hands them over.

@@ -231,6 +231,15 @@ fn what_is_stated_no_more_goes() {
     assert_eq!(update(&put, &wanted, Some(&before)), Merge::Same);
 }
 
+/// A null on the object compared equal to any zero of a field that servers fill in, so it was taken
+/// away a second time.
+#[test]
+fn a_null_was_taken_for_what_had_been_stated_before() {
+    let service = |kind: Value| object("v1", "Service", json!({ "spec": { "type": kind } }));
+    let (existing, wanted) = (service(Value::Null), service(Value::Null));
+    assert_eq!(update(&existing, &wanted, Some(&service(json!("")))), Merge::Same);
+}
+
 #[test]
 fn what_only_we_have_set_is_derived_afresh() {
     let mut existing = object(
