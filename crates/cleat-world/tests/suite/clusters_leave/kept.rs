@@ -38,10 +38,8 @@ async fn what_is_kept_keeps_the_namespace_that_its_work_brought() -> Result<()> 
     assert!(maps.get_opt("goes").await?.is_none());
     let namespaces: Api<Namespace> = Api::all(party.cluster.clone());
     let namespace = namespaces.get(&inner).await?;
-    assert_eq!(
-        (namespace.owner_references(), namespace.metadata.deletion_timestamp),
-        (&[][..], None)
-    );
+    assert_eq!(namespace.owner_references(), []);
+    assert_eq!(namespace.metadata.deletion_timestamp, None);
     let left = party.on_record().await?;
     let listed: Vec<_> = left.iter().map(|one| (&*one.name, &*one.why)).collect();
     assert_eq!(listed, [("kept", "kept by deleteOption"), (&*inner, "it holds what is kept")]);

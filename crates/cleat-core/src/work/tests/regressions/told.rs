@@ -62,7 +62,9 @@ fn h5_deleting_said_neither_what_remains_nor_why() {
 #[test]
 fn a_living_work_did_not_say_who_keeps_what_left_it() {
     let mut world = settled(&[(0, 1), (2, 1)]);
-    change(&mut world, |work| drop(work.wanted.remove(&2)));
+    change(&mut world, |work| {
+        let _ = work.wanted.remove(&2);
+    });
     let mut seen = world.observe("one", || true);
     let words = "ProtectedBy CriticalService x: services y remains. Delete these first.";
     let trouble = Trouble {
