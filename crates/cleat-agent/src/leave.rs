@@ -13,7 +13,7 @@ mod presence;
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cleat_api::appliedmanifestwork::AppliedManifestWork;
@@ -22,7 +22,7 @@ use cleat_api::manifestwork::ManifestWork;
 use cleat_core::leave::agent::{self, Held, Standing};
 use cleat_core::registration::hub;
 use cleat_core::work::WORK_FINALIZER;
-use cleat_core::write::Side;
+use cleat_core::write::{Outcome, Side};
 use cleat_runtime::execute::{self, Executor, Read};
 use cleat_runtime::kinds::Kinds;
 use cleat_runtime::tasks::{Stop, Tasks};
@@ -68,6 +68,8 @@ struct Context {
     leave: Leave,
     executor: Executor,
     kinds: Kinds,
+    /// What last went wrong with what the agent itself leaves there.
+    trouble: Mutex<Option<ground::Trouble>>,
 }
 
 /// Starts the story; it ends with the tasks, or when the cluster has left.
@@ -80,7 +82,7 @@ pub fn start(leave: Leave, tasks: &Tasks) {
         ..Default::default()
     });
     let kinds = Kinds::new(leave.cluster_client.clone());
-    let context = Context { leave, executor, kinds };
+    let context = Context { leave, executor, kinds, trouble: Mutex::default() };
     if let Some(keep) = context.leave.keep.clone() {
         let (presence, executor) = (context.leave.presence.clone(), context.executor.clone());
         let stop = tasks.stop();
@@ -185,7 +187,14 @@ impl Context {
         }
         if let Some(report) = agent::report(&cluster, &held, Timestamp::now()) {
             // Whatever came of it, the next look begins with what the hub has.
-            self.executor.execute(vec![vec![report]]).await;
+            let done = self.executor.execute(vec![vec![report]]).await;
+            if let Some(Outcome::Done(answer)) = done.into_iter().flatten().next()
+                && agent::is_dropped(&held, &answer)
+            {
+                let why = "the hub does not keep what is told to stay: its definition of \
+                           ManagedCluster has no status.left; run `cleat init` there";
+                self.in_trouble(Some(why.to_owned()));
+            }
         }
     }
 

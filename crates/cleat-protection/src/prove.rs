@@ -191,8 +191,11 @@ impl Context {
         let (group, resource) = &kind;
         let proof = match self.kinds.preferred(group, resource).await {
             Mapping::Mapped(mapped) => match self.knowers.census(&kind) {
-                Some(census) => census.prove_none(finalizer, PATIENCE).await,
-                None => prove_none(&self.config.client, &mapped, finalizer, PATIENCE).await,
+                Some(census) => census.prove_none(finalizer, &self.turns, PATIENCE).await,
+                None => {
+                    let client = &self.config.client;
+                    prove_none(client, &mapped, finalizer, &self.turns, PATIENCE).await
+                }
             },
             Mapping::NoSuchKind => Proof::NoSuchKind,
             Mapping::Unknown(why) => Proof::Unknown(discovery_failed(&why)),

@@ -69,6 +69,8 @@ pub(crate) fn tidy(place: &Path) -> std::io::Result<usize> {
 
 /// How long the last process of a job may take to be gone after it was killed.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a process may take to say what its home is.
+const SHYNESS: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Kills every process whose home is the folder of that job, until none is left.
@@ -76,22 +78,35 @@ pub(crate) fn end_all(folder: &Path) {
     let home = format!("HOME={}", folder.display());
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
-        let left = processes().into_keys().filter(|pid| is_at_home(*pid, &home));
-        let left: Vec<Pid> = left.filter_map(Pid::from_raw).collect();
-        if left.is_empty() {
-            break;
+        let mut none = true;
+        for pid in processes().into_keys() {
+            match is_at_home(pid, &home) {
+                Some(false) => {}
+                Some(true) => {
+                    none = false;
+                    let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, Signal::KILL));
+                }
+                None => none &= begun.elapsed() > SHYNESS,
+            }
         }
-        for pid in left {
-            let _ = kill_process(pid, Signal::KILL);
+        if none {
+            break;
         }
         std::thread::sleep(PAUSE);
     }
 }
 
-fn is_at_home(pid: i32, home: &str) -> bool {
-    let environment = std::fs::read(format!("/proc/{pid}/environ"));
-    let environment = environment.unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|variable| variable == home.as_bytes())
+/// Nothing if it cannot be told yet: a process that is just beginning to run a program has no
+/// environment for a moment, though whoever made it was told that it runs.
+fn is_at_home(pid: i32, home: &str) -> Option<bool> {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok();
+    let Some(environment) = environment.filter(|it| !it.is_empty()) else {
+        // What the kernel runs by itself has neither, and what has ended or is not ours tells nothing.
+        let runs = std::fs::read_link(format!("/proc/{pid}/exe")).is_ok();
+        return (!runs).then_some(false);
+    };
+    let mut variables = environment.split(|byte| *byte == 0);
+    Some(variables.any(|variable| variable == home.as_bytes()))
 }
 
 /// Its children, theirs, and so on, without those that have ended.

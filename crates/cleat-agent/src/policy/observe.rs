@@ -96,11 +96,13 @@ impl Context {
         look.needs.targets = protected::services(&seen.memory.troubles);
         if !look.needs.targets.is_empty() {
             self.care_more(&look);
-            seen.memory = self.memory.with(key, |life| {
-                life.protections.heed(&self.mirror, &mut life.memory.troubles, seen.now);
-                life.memory.clone()
-            });
         }
+        let heard = self.memory.with(key, |life| life.protections.clone());
+        let heard = heard.anew(&look.needs.targets, &self.mirror, &self.executor).await;
+        seen.memory = self.memory.with(key, |life| {
+            life.protections.heed(heard, &mut life.memory.troubles, seen.now);
+            life.memory.clone()
+        });
         if !policy.spec.namespace_selector.is_empty() && !policy.deleting {
             look.needs.namespaces = true;
             self.care_more(&look);

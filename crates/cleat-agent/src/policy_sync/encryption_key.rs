@@ -18,6 +18,8 @@ use super::Config;
 use crate::leave::Presence;
 
 const RETRY: Duration = Duration::from_secs(10);
+/// How soon to ask again how the cluster stands, when it was not looked at yet.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Copies the key whenever it changes on either side.
 pub(super) fn start(config: &Config, executor: &Executor, tasks: &Tasks) {
@@ -59,9 +61,11 @@ async fn copy(
     namespace: &str,
     presence: Option<&Presence>,
 ) -> Wake {
-    // A cluster that leaves gets nothing back that it let go of.
-    if presence.is_some_and(|presence| matches!(presence.standing(), Standing::Leaving(_))) {
-        return Wake::After(RETRY);
+    // A cluster that leaves, as far as anybody knows, gets nothing back that it let go of.
+    match presence.map(Presence::standing) {
+        None | Some(Standing::Member) => {}
+        Some(Standing::Unknown) => return Wake::After(SOON),
+        Some(Standing::Leaving(_) | Standing::Unrecognized(_)) => return Wake::After(RETRY),
     }
     // A key that the hub does not have any more may still be needed for what was sent.
     let Held::Present(secret) = hub.get(namespace, ENCRYPTION_KEY_SECRET) else {

@@ -71,8 +71,11 @@ impl Context {
         }
         self.remember(key, &mut seen, &targets);
         self.care(key, &seen, &targets);
+        let services = protected::services(&seen.troubles);
+        let heard = self.memory.with(key, |life| life.protections.clone());
+        let heard = heard.anew(&services, &self.mirror, &self.executor).await;
         self.memory.with(key, |life| {
-            life.protections.heed(&self.mirror, &mut life.troubles, seen.now);
+            life.protections.heed(heard, &mut life.troubles, seen.now);
             seen.troubles.clone_from(&life.troubles);
         });
         let mut looks = BTreeMap::new();

@@ -65,6 +65,13 @@ pub struct Held {
     pub left: Vec<LeftObject>,
 }
 
+/// Whether the hub accepted a report and keeps nothing of what was told to stay: its definition of
+/// clusters is older.
+pub fn is_dropped(held: &Held, answer: &Value) -> bool {
+    let kept = answer.pointer("/status/left").and_then(Value::as_array);
+    !held.left.is_empty() && answer.is_object() && kept.is_none_or(Vec::is_empty)
+}
+
 /// What to tell the hub of a cluster that is leaving, if it does not know it.
 pub fn report(cluster: &ManagedCluster, held: &Held, now: Timestamp) -> Option<Action> {
     cluster.metadata.deletion_timestamp.as_ref()?;

@@ -192,10 +192,18 @@ fn believed(work: &ManifestWork, status: &ManifestWorkStatus) -> Vec<LeftObject>
             ..LeftObject::default()
         });
     }
-    // What left the manifests is still there for all anybody knows.
+    // What left the manifests is still there for all anybody knows; and the work may have said to
+    // keep it since its agent was heard last.
     for object in &status.retiring {
+        let id = Id {
+            group: object.group.clone(),
+            resource: object.resource.clone(),
+            namespace: object.namespace.clone(),
+            name: object.name.clone(),
+        };
         let source = work.metadata.name.clone().unwrap_or_default();
-        seen.insert(LeftObject { source, ..object.clone() });
+        let stays = object.stays.max(declared(work, &id));
+        seen.insert(LeftObject { source, stays, ..object.clone() });
     }
     seen.into_iter().collect()
 }

@@ -76,11 +76,14 @@ pub fn wants_look(seen: &Observed) -> bool {
 }
 
 pub fn next(seen: &Observed) -> Next {
+    let goes = seen.strategy == RemoveStrategy::Required;
     match &seen.key {
         Seen::Unknown => return Next::Unknown("the key of policies cannot be read".to_string()),
+        // Where nothing has to be seen gone, what was accepted for deletion is not waited for.
+        Seen::Present(live) if is_marked(live) && is_going(live) && !goes => {}
         Seen::Present(live) if is_marked(live) => {
             return match is_going(live) {
-                true => Next::Wait("the key of policies".to_string()),
+                true => Next::Wait(format!("the key of policies{}", held_by(live))),
                 false => Next::Do(delete(key(&seen.name), live)),
             };
         }
@@ -92,7 +95,11 @@ pub fn next(seen: &Observed) -> Next {
         Seen::Present(_) | Seen::Absent => return Next::Done,
     };
     if is_going(live) {
-        return Next::Wait("the namespace of policies".to_string());
+        return match goes {
+            true => Next::Wait(format!("the namespace of policies{}", held_by(live))),
+            // Whoever deletes it, it is not this leave's to see to its end.
+            false => Next::Done,
+        };
     }
     let (why, stays) = match (&seen.contents, seen.strategy) {
         (_, RemoveStrategy::Needless) => (format!("kept by {NEEDLESS}"), Stays::Declared),
@@ -143,6 +150,19 @@ fn is_owned(live: &Value) -> bool {
 
 fn is_going(live: &Value) -> bool {
     live.pointer("/metadata/deletionTimestamp").is_some()
+}
+
+/// What something that is going waits for, as far as it says so.
+fn held_by(live: &Value) -> String {
+    let finalizers = live.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let finalizers = finalizers.into_iter().flatten().filter_map(Value::as_str);
+    let mut held: Vec<String> = finalizers.map(|one| format!("held by {one}")).collect();
+    let conditions = live.pointer("/status/conditions").and_then(Value::as_array);
+    let conditions = conditions.into_iter().flatten();
+    let wrong = conditions.filter(|one| one.get("status").and_then(Value::as_str) == Some("True"));
+    let said = wrong.filter_map(|one| one.get("message").and_then(Value::as_str));
+    held.extend(said.filter(|said| !said.is_empty()).map(|said| said.to_string()));
+    if held.is_empty() { String::new() } else { format!(", which is going: {}", held.join("; ")) }
 }
 
 fn text(live: &Value, pointer: &str) -> String {
@@ -248,6 +268,42 @@ mod tests {
             assert_eq!(super::left(&seen), [left]);
             seen.namespace = Seen::Absent;
             assert_eq!(super::left(&seen), []);
+        }
+    }
+
+    #[test]
+    fn a_namespace_that_somebody_deletes_held_a_cluster_that_keeps_everything() {
+        let mut live = marked("n");
+        live["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        live["status"] = json!({ "conditions": [
+            { "type": "NamespaceDeletionFailure", "status": "True", "message": "stale: x/v1" },
+            { "type": "NamespaceContentRemaining", "status": "False", "message": "all is gone" },
+        ] });
+        for held in [RemoveStrategy::Needless, RemoveStrategy::Required] {
+            let mut seen = seen(held);
+            seen.namespace = Seen::Present(live.clone());
+            let expected = match held {
+                RemoveStrategy::Needless => Next::Done,
+                RemoveStrategy::Required => {
+                    let what = "the namespace of policies, which is going: stale: x/v1";
+                    Next::Wait(what.to_string())
+                }
+            };
+            assert_eq!(next(&seen), expected);
+            let mut key = marked("k");
+            key["metadata"]["finalizers"] = json!(["example.com/x"]);
+            seen.key = Seen::Present(key.clone());
+            assert!(deletes(&next(&seen), "k"), "it is not asked for yet");
+            key["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+            seen.key = Seen::Present(key);
+            let expected = match held {
+                RemoveStrategy::Needless => Next::Done,
+                RemoveStrategy::Required => {
+                    let what = "the key of policies, which is going: held by example.com/x";
+                    Next::Wait(what.to_string())
+                }
+            };
+            assert_eq!(next(&seen), expected);
         }
     }
 }

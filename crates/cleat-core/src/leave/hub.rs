@@ -277,10 +277,12 @@ fn with_agent(seen: &Observed, carried: &[Carried], records: &[LeftoverRecord]) 
         .iter()
         .filter(|one| one.deleting && one.is_held() && !one.is_with_agent())
         .collect();
-    // What was being deleted before cannot be held; its agent waits to be told that it is on record.
+    // What was being deleted before cannot be held; its agent waits to be told that it is on record,
+    // also if somebody took its hold away and another's is left.
     let fleeting: Vec<&Carried> = carried
         .iter()
-        .filter(|one| one.deleting && !one.is_held() && one.is_with_agent())
+        .filter(|one| one.deleting && !one.is_held())
+        .filter(|one| one.is_with_agent() || !one.left.is_empty())
         .collect();
     let own = seen.status().left;
     let left = ended.iter().chain(&fleeting).flat_map(|one| &one.left);

@@ -97,7 +97,9 @@ fn stuck(seen: &Observed) -> Option<(&'static str, String)> {
     for one in carried(seen) {
         let name = format!("{} {}", one.kind.as_str(), one.name);
         let held = || format!("{name}: held by {}", one.finalizers.join(", "));
-        if one.is_others() {
+        // Nobody but others holds what agent and hub have let go of.
+        let let_go = one.deleting && !one.is_held() && !one.is_with_agent();
+        if one.is_others() || (way == Way::WithAgent && let_go) {
             let old = one.since.is_some_and(|since| is_old(seen, since, PATIENCE));
             stuck.extend((old && !one.finalizers.is_empty()).then(held));
         } else if way == Way::WithAgent {

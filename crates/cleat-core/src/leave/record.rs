@@ -8,9 +8,11 @@ use cleat_api::leftoverrecord::{self, LeftObject, LeftoverRecord, MOST_OBJECTS, 
 use cleat_api::managedcluster::{
     CLUSTER_NAME_LABEL, HUB_HASH_CLAIM, ManagedCluster, RemoveStrategy,
 };
-use cleat_api::manifestwork::{LEAVE_FINALIZER, Removal};
+use cleat_api::manifestwork::{BlockedObject, LEAVE_FINALIZER, Removal};
+use jiff::Timestamp;
 use serde_json::json;
 
+use crate::condition::whole_seconds;
 use crate::digest::digest;
 use crate::id::{Id, Target};
 use crate::registration::join;
@@ -62,6 +64,20 @@ pub(crate) fn is_receipted(
     let left = removal.map(|removal| removal.left.as_slice()).unwrap_or_default();
     let held = finalizers.iter().any(|one| one == LEAVE_FINALIZER);
     held || left.is_empty() || on_record == Some(receipt(left).as_str())
+}
+
+/// What an agent says while it waits for that; `before` is what it said last.
+pub(crate) fn awaited(before: Option<&Removal>, now: Timestamp) -> BlockedObject {
+    let object = "what stays of it".to_string();
+    let mut earlier = before.into_iter().flat_map(|removal| &removal.blocked);
+    let earlier = earlier.find(|one| one.object == object).and_then(|one| one.since.clone());
+    BlockedObject {
+        object,
+        why: "the hub has yet to write it down; a hub that is older than the agent never does"
+            .to_string(),
+        refused: false,
+        since: Some(earlier.unwrap_or_else(|| whole_seconds(now))),
+    }
 }
 
 /// Writes `more` down, behind what is there already.

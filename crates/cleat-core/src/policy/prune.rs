@@ -18,8 +18,9 @@ use super::memory::Memory;
 use super::observed::{Kind, Policy, Present, Seen};
 use super::reader::Reader;
 use crate::id::{Id, Target};
-use crate::protection::denial::PROTECTED_BY;
+use crate::protection::denial::{PROTECTED_BY, Protected};
 use crate::work::kind_order::removal_rank;
+use crate::work::retire::is_awaited;
 use crate::work::trouble::{Trouble, TroubleKind};
 use crate::write::{Action, Propagation, Side, Write};
 
@@ -144,13 +145,15 @@ fn is_ours(known: Option<&Properties>, present: &Present, policy: &str) -> bool 
 }
 
 /// Deletes the objects of the kinds whose turn it is. Kinds go in the order in which they may need
-/// each other, and the next ones wait until these were seen gone.
+/// each other, and the next ones wait until these were seen gone; but what a protected object waits
+/// for must not wait for it.
 pub(crate) fn deletions(fates: &Fates, memory: &Memory, now: Timestamp) -> Vec<Action> {
-    let turn = turn(fates);
+    let (turn, protected) = (turn(fates), protected(fates, memory));
     let mut actions = Vec::new();
     for fate in fates.values() {
         let Fate::Delete { target, uid } = fate else { continue };
-        if Some(rank(&target.id)) != turn || memory.must_wait(&target.id, now) {
+        let goes = Some(rank(&target.id)) == turn || is_awaited(&protected, &target.id);
+        if !goes || memory.must_wait(&target.id, now) {
             continue;
         }
         let write = Write::Delete {
@@ -171,9 +174,21 @@ fn rank(id: &Id) -> u16 {
     removal_rank(&id.group, &id.resource)
 }
 
+/// What was refused because others must go first.
+fn protected<'a>(fates: &'a Fates, memory: &Memory) -> BTreeMap<&'a Id, Protected> {
+    let refused = fates.values().filter_map(|fate| match fate {
+        Fate::Delete { target, .. } => {
+            Some((&target.id, memory.troubles.get(&target.id)?.protected()?))
+        }
+        _ => None,
+    });
+    refused.collect()
+}
+
 /// What is left of the objects that have to go, each with what it waits for.
 pub(crate) fn remaining(fates: &Fates, memory: &Memory) -> Vec<String> {
-    let turn = turn(fates);
+    let (turn, protected) = (turn(fates), protected(fates, memory));
+    let waits = |id: &Id| Some(rank(id)) != turn && !is_awaited(&protected, id);
     let mut all = Vec::new();
     for (object, fate) in fates {
         let waits_for = match fate {
@@ -187,9 +202,7 @@ pub(crate) fn remaining(fates: &Fates, memory: &Memory) -> Vec<String> {
                 [one] => format!("waiting for finalizer {one}"),
                 many => format!("waiting for finalizers {}", many.join(", ")),
             },
-            Fate::Delete { target, .. } if Some(rank(&target.id)) != turn => {
-                "goes after the others".to_owned()
-            }
+            Fate::Delete { target, .. } if waits(&target.id) => "goes after the others".to_owned(),
             Fate::Delete { target, .. } => match memory.troubles.get(&target.id) {
                 Some(trouble) if trouble.kind != TroubleKind::Stale => told(trouble),
                 _ => "to be deleted".to_owned(),
@@ -260,26 +273,63 @@ mod tests {
     use super::*;
     use crate::write::{Outcome, Refusal};
 
-    #[test]
-    fn whoever_protects_what_is_to_go_is_named() {
-        let id = Id { resource: "pods".to_owned(), name: "a".to_owned(), ..Id::default() };
-        let target = Target { version: "v1".to_owned(), id };
-        let uid = "u".to_owned();
+    fn target(group: &str, resource: &str, name: &str) -> Target {
+        let [group, resource, name] = [group, resource, name].map(ToOwned::to_owned);
+        let id = Id { group, resource, name, ..Id::default() };
+        Target { version: "v1".to_owned(), id }
+    }
+
+    fn object(kind: &str) -> ObjectResource {
+        ObjectResource { kind: kind.to_owned(), ..ObjectResource::default() }
+    }
+
+    fn to_go(target: &Target) -> Fate {
+        Fate::Delete { target: target.clone(), uid: "u".to_owned() }
+    }
+
+    /// What is remembered when a delete of this was refused so.
+    fn refused(target: &Target, message: &str) -> Memory {
         let write = Write::Delete {
-            uid: uid.clone(),
+            uid: "u".to_owned(),
             resource_version: None,
             propagation: Propagation::Background,
         };
         let action = Action { side: Side::Cluster, target: target.clone(), write };
-        let words = "ProtectedBy CriticalService x: services y remains. Delete these first.";
-        let refused = |message: String| {
-            let refusal = Refusal { code: 403, reason: "Forbidden".to_owned(), message };
-            Memory::default().after(&action, &Outcome::Refused(refusal), Timestamp::UNIX_EPOCH)
+        let (reason, message) = ("Forbidden".to_owned(), message.to_owned());
+        let outcome = Outcome::Refused(Refusal { code: 403, reason, message });
+        Memory::default().after(&action, &outcome, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn what_a_protected_object_waited_for_waited_for_it() {
+        let deployment = target("apps", "deployments", "server");
+        let definition = target("apiextensions.k8s.io", "customresourcedefinitions", "cools.x.y");
+        let namespace = target("", "namespaces", "web");
+        let all = [&deployment, &definition, &namespace];
+        let fates: Fates =
+            all.map(|target| (object(&target.id.resource), to_go(target))).into_iter().collect();
+        let deleted = |memory: &Memory| -> Vec<Target> {
+            let actions = deletions(&fates, memory, Timestamp::UNIX_EPOCH);
+            actions.into_iter().map(|action| action.target).collect()
         };
-        let fates = Fates::from([(ObjectResource::default(), Fate::Delete { target, uid })]);
-        let ours = refused(format!("admission webhook \"w\" denied the request: {words}"));
+        assert_eq!(deleted(&Memory::default()), core::slice::from_ref(&deployment));
+        let words = "ProtectedBy CriticalService x: \
+                     customresourcedefinitions.apiextensions.k8s.io cools.x.y remains. Delete it.";
+        let memory = refused(&deployment, words);
+        assert_eq!(deleted(&memory), [definition]);
+        let told = remaining(&fates, &memory).join(", ");
+        assert!(told.contains("Kind=customresourcedefinitions \"\" (to be deleted)"), "{told}");
+        assert!(told.contains("Kind=namespaces \"\" (goes after the others)"), "{told}");
+    }
+
+    #[test]
+    fn whoever_protects_what_is_to_go_is_named() {
+        let pod = target("", "pods", "a");
+        let words = "ProtectedBy CriticalService x: services y remains. Delete these first.";
+        let fates = Fates::from([(object("Pod"), to_go(&pod))]);
+        let ours = refused(&pod, &format!("admission webhook \"w\" denied the request: {words}"));
         assert!(remaining(&fates, &ours)[0].ends_with(&format!("({words})")));
-        let anothers = refused("admission webhook \"w\" denied the request: no".to_owned());
+        let anothers = refused(&pod, "admission webhook \"w\" denied the request: no");
         assert!(remaining(&fates, &anothers)[0].contains("(admission webhook"));
     }
 }

@@ -143,13 +143,17 @@ fn leave(seen: &Observed, replica: &Policy) -> Plan {
         };
     }
     // What the hub could not hold it writes down first, and says so.
-    let on_record = metadata(replica, "annotations").remove(ON_RECORD);
-    let on_record = on_record.as_ref().and_then(Value::as_str);
-    let removal = replica.status.removal.as_ref();
-    if leaving.is_some() && !is_receipted(&replica.finalizers, removal, on_record) {
+    if leaving.is_some() && is_unwritten(replica) {
         return vec![];
     }
     vec![vec![let_go(seen, replica)]]
+}
+
+/// Whether the hub could not hold the policy and has not yet written down what stays of it.
+pub(super) fn is_unwritten(replica: &Policy) -> bool {
+    let on_record = metadata(replica, "annotations").remove(ON_RECORD);
+    let on_record = on_record.as_ref().and_then(Value::as_str);
+    !is_receipted(&replica.finalizers, replica.status.removal.as_ref(), on_record)
 }
 
 fn let_go(seen: &Observed, replica: &Policy) -> Action {

@@ -17,9 +17,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use super::history::of_object;
-use super::observed::{Made, Marked, Observed, Policy};
-use super::plan::{hub_side, target};
+use super::observed::{Copy, Made, Marked, Observed, Policy};
+use super::plan::{hub_side, is_unwritten, target};
 use crate::id::{Id, Target};
+use crate::leave::record;
 use crate::policy::observed::{Kind, KindName};
 use crate::write::{Action, Side, Write};
 
@@ -163,9 +164,14 @@ pub(crate) fn removal(seen: &Observed, replica: &Policy) -> Option<Removal> {
     }
     let remaining = remaining.into_iter();
     let left: BTreeSet<LeftObject> = left.into_values().collect();
+    let mut blocked = blocked(seen, marked);
+    let gone = matches!(seen.local, Copy::Absent) || seen.place.own_hub;
+    if marked.is_empty() && gone && replica.deleting && is_unwritten(replica) {
+        blocked.push(record::awaited(replica.status.removal.as_ref(), seen.now));
+    }
     Some(Removal {
         remaining: remaining.map(|(resource, count)| ResourceCount { resource, count }).collect(),
-        blocked: blocked(seen, marked),
+        blocked,
         left: left.into_iter().take(MOST).collect(),
     })
 }

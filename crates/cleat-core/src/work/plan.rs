@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use serde_json::json;
 
 use super::converge;
-use super::ledger::{self, LEDGER_FINALIZER};
+use super::ledger;
 use super::observed::{Applied, Book, Hub, Ledger, Observed, Work};
 use super::ownership::ledger_target;
 use super::report::tell_left;
@@ -18,6 +18,9 @@ use crate::write::{Action, Plan, Side, Write};
 
 /// Holds the work on the hub while anything of it may be on the cluster.
 pub const WORK_FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
+
+/// On works that managers of add-ons make, as OCM's do.
+const ADD_ON_LABEL: &str = "open-cluster-management.io/addon-name";
 
 /// The next steps. Empty: nothing to do until something changes or [`super::report`] says when.
 ///
@@ -40,8 +43,9 @@ pub fn plan(seen: &Observed) -> Plan {
 
         (Hub::Work(work), ledger) if work.deleting => leave(seen, work, ledger),
         (Hub::Work(_), Ledger::Present(book)) if book.deleting => retire_all(seen, book, vec![]),
-        // A cluster that leaves gets nothing new, and nothing back that somebody took away.
-        (Hub::Work(_), _) if seen.leaving.is_some() => vec![],
+        // A cluster that leaves gets nothing new, and nothing back that somebody took away. But what
+        // takes an add-on off may come as a work, and works are deleted after the add-ons are gone.
+        (Hub::Work(work), _) if seen.leaving.is_some() && !work.is_of_add_on() => vec![],
         (Hub::Work(work), ledger) if !work.has_finalizer() => take_in(seen, work, ledger),
         (Hub::Work(work), _) if work.is_complete() => vec![],
         (Hub::Work(work), Ledger::Absent) => converge::begin(seen, work),
@@ -80,6 +84,9 @@ fn retire_all(seen: &Observed, book: &Book, last: Vec<Action>) -> Plan {
     let ids = book.ids();
     let fates = retire::fates(seen, book, ids.into_iter());
     if !book.deleting {
+        if !ledger::is_held(book) {
+            return vec![vec![ledger::hold(seen, book)]];
+        }
         // Marks come off while the ledger is not yet going, so that whoever finishes the job from
         // the marks alone keeps what was declared to be kept.
         let marked = |fate: &Fate| matches!(fate, Fate::Unmark { .. } | Fate::Undecided(_));
@@ -99,7 +106,7 @@ fn retire_all(seen: &Observed, book: &Book, last: Vec<Action>) -> Plan {
         let release = release(seen, book, &fates).into_iter().collect();
         return [unmark, delete, release].into_iter().filter(|step| !step.is_empty()).collect();
     }
-    if !book.finalizers.iter().any(|finalizer| finalizer == LEDGER_FINALIZER) {
+    if !ledger::is_held(book) {
         // Somebody else holds the ledger now; the work waits for it to go.
         return vec![];
     }
@@ -118,7 +125,7 @@ fn retire_all(seen: &Observed, book: &Book, last: Vec<Action>) -> Plan {
 }
 
 /// Whether the hub could not hold the work and has not yet written down what stays of it.
-fn is_unwritten(seen: &Observed, work: &Work) -> bool {
+pub(super) fn is_unwritten(seen: &Observed, work: &Work) -> bool {
     let removal = work.status.removal.as_ref();
     let written = is_receipted(&work.finalizers, removal, work.on_record.as_deref());
     seen.leaving.is_some() && !written
@@ -213,6 +220,11 @@ pub(crate) fn remove_finalizer(seen: &Observed, work: &Work) -> Action {
 impl Work {
     pub fn has_finalizer(&self) -> bool {
         self.finalizers.iter().any(|finalizer| finalizer == WORK_FINALIZER)
+    }
+
+    /// Whether the manager of an add-on made it.
+    fn is_of_add_on(&self) -> bool {
+        self.labels.contains_key(ADD_ON_LABEL)
     }
 
     /// A completed work is frozen: nothing of it is applied or taken back until it is deleted.

@@ -20,6 +20,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Map, json};
 
+use super::contents::Contents;
 use super::converge::{self, Need, Stuck};
 use super::observed::{
     Book, Feedback, Hub, Ledger, Observed, Permission, Place, Seen, Wanted, Work,
@@ -504,6 +505,11 @@ fn wake(seen: &Observed) -> Option<Timestamp> {
         || matches!(seen.hub, Hub::Unknown(_));
     let unseen = |live: &Seen| matches!(live, Seen::Unknown(_) | Seen::NotYet);
     if blind || seen.live.values().any(unseen) {
+        times.push(later(UNKNOWN_PAUSE));
+    }
+    // Nobody watches what a namespace holds besides ours.
+    let unclear = |held: &Contents| matches!(held, Contents::Unknown(_) | Contents::Waiting(_));
+    if seen.contents.values().any(unclear) {
         times.push(later(UNKNOWN_PAUSE));
     }
     if let (Hub::Absent, Ledger::Present(Book { eviction_start: Some(start), deleting: false, .. })) =

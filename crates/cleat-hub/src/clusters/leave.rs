@@ -16,6 +16,7 @@ use cleat_core::registration::place;
 use cleat_core::work::contents::Contents;
 use cleat_core::write::Outcome;
 use cleat_runtime::contents::found;
+use cleat_runtime::kinds::Mapping;
 use cleat_runtime::queue::Wake;
 use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
@@ -112,7 +113,14 @@ impl Context {
                 carried.extend(each);
             }
             Err(kube::Error::Api(status)) if status.code == 404 => {}
-            Err(error) => return Err(error),
+            Err(error) => {
+                // Who may not list is told so even where nothing of the kind is served.
+                let forbidden = matches!(&error, kube::Error::Api(status) if status.code == 403);
+                if !forbidden || self.kinds.preferred(group, resource).await != Mapping::NoSuchKind
+                {
+                    return Err(error);
+                }
+            }
         }
         Ok(carried)
     }

@@ -5,12 +5,14 @@
 //! watch from there, until a bookmark says that everything up to the server's revision was told. A
 //! server that does not say so in time is asked for all of them after all.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use http::{Request, header};
 use kube::Client;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
 use super::count::name_and_finalizers;
@@ -39,22 +41,48 @@ const SHORT_WATCH: Duration = Duration::from_secs(3);
 /// all of them.
 const TOLD_WITHIN: Duration = Duration::from_millis(3500);
 
+/// A page of a list is some megabytes, and a review may ask as many questions as there are providers.
+const LISTS: usize = 8;
+/// A watch that tells of little costs little, but takes a second or two: were there few at once, the
+/// last would come too late.
+const WATCHES: usize = 100;
+
+/// How many proofs are under way at the same time, of all kinds and for all reviews together. The
+/// others wait, and give up when their patience ends.
+pub struct Turns {
+    lists: Semaphore,
+    watches: Semaphore,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self { lists: Semaphore::new(LISTS), watches: Semaphore::new(WATCHES) }
+    }
+}
+
+async fn turn(turns: &Semaphore) -> Result<SemaphorePermit<'_>, Fault> {
+    turns.acquire().await.map_err(|closed| Fault::Failed(closed.to_string()))
+}
+
 /// As of that revision there was none that counts.
-pub(super) struct Since {
+pub(super) struct Since<'a> {
     pub(super) revision: String,
     /// There were more objects than are read, none of which counts.
     pub(super) many: bool,
+    /// Called if the server has not got that far: what was counted is of another history.
+    pub(super) put_back: &'a (dyn Fn() + Sync),
 }
 
 pub(super) async fn prove(
     client: &Client,
     source: &Source,
     finalizer: Option<&str>,
-    since: Option<Since>,
+    since: Option<Since<'_>>,
+    turns: &Turns,
     patience: Duration,
 ) -> Proof {
     let deadline = Instant::now() + patience;
-    let proven = timeout_at(deadline, look(client, source, finalizer, since)).await;
+    let proven = timeout_at(deadline, look(client, source, finalizer, since, turns)).await;
     let late = || {
         let seconds = patience.as_secs();
         Err(Fault::Failed(format!("not proven within {seconds} s; repeat this")))
@@ -72,15 +100,18 @@ async fn look(
     client: &Client,
     source: &Source,
     finalizer: Option<&str>,
-    since: Option<Since>,
+    since: Option<Since<'_>>,
+    turns: &Turns,
 ) -> Result<Proof, Fault> {
-    if let Some(Since { revision, many: true }) = &since {
-        let told = changes(client, source, finalizer, revision);
+    if let Some(since) = since.filter(|since| since.many) {
+        let _turn = turn(&turns.watches).await?;
+        let told = changes(client, source, finalizer, &since);
         // Whatever is wrong with that, looking at all of them tells or is wrong in the same way.
         if let Ok(Ok(Some(proof))) = tokio::time::timeout(TOLD_WITHIN, told).await {
             return Ok(proof);
         }
     }
+    let _turn = turn(&turns.lists).await?;
     // To know that there is any, the first will do.
     let limit = if finalizer.is_none() { 1 } else { PAGE };
     let mut next = String::new();
@@ -134,12 +165,12 @@ async fn page(
 
 /// Whether anything came to count after `since` and up to the revision that the server has now. One
 /// that came and went again in between is taken for one that is there: whoever asked asks again.
-/// `None`: the server does not tell how far it told.
+/// `None`: the server does not tell how far it told, or its history is another.
 async fn changes(
     client: &Client,
     source: &Source,
     finalizer: Option<&str>,
-    since: &str,
+    since: &Since<'_>,
 ) -> Result<Option<Proof>, Fault> {
     let far = |revision: &str| -> Result<u64, Fault> {
         revision.parse().map_err(|_| Fault::Failed(format!("{revision:?} is no revision")))
@@ -147,10 +178,15 @@ async fn changes(
     let body = page(client, source, 1, "").await?;
     let now: Page<'_> = serde_json::from_slice(&body).map_err(unreadable)?;
     let until = far(&now.metadata.revision)?;
-    if far(since)? >= until {
-        return Ok(Some(Proof::None));
+    match course(far(&since.revision)?, until) {
+        Course::Nothing => return Ok(Some(Proof::None)),
+        Course::List => {
+            (since.put_back)();
+            return Ok(None);
+        }
+        Course::Watch => {}
     }
-    let mut events = Events::open_for(client, source, since, SHORT_WATCH).await?;
+    let mut events = Events::open_for(client, source, &since.revision, SHORT_WATCH).await?;
     while let Some(line) = events.line().await? {
         if line.is_empty() {
             continue;
@@ -170,6 +206,26 @@ async fn changes(
     Ok(None)
 }
 
+/// What is left to be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Course {
+    /// Nothing happened since.
+    Nothing,
+    Watch,
+    /// All of them.
+    List,
+}
+
+/// By the revision as of which none counted, and the one that the server has, which was asked for
+/// later: where it is less, storage was put back to an earlier state, in which any might count.
+fn course(since: u64, until: u64) -> Course {
+    match since.cmp(&until) {
+        Ordering::Less => Course::Watch,
+        Ordering::Equal => Course::Nothing,
+        Ordering::Greater => Course::List,
+    }
+}
+
 #[derive(Deserialize)]
 struct Page<'a> {
     metadata: ListMeta,
@@ -183,4 +239,16 @@ struct ListMeta {
     revision: String,
     #[serde(rename = "continue")]
     next: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_from_before_storage_was_put_back_proved_that_there_is_none() {
+        assert_eq!(course(9000, 5010), Course::List);
+        assert_eq!(course(9000, 9000), Course::Nothing);
+        assert_eq!(course(9000, 9001), Course::Watch);
+    }
 }

@@ -6,6 +6,7 @@ mod deployed;
 mod kinds;
 mod latch;
 mod meeting;
+mod proof;
 mod races;
 mod serving;
 mod story;

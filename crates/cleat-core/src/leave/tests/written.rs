@@ -3,10 +3,12 @@
 use std::string::{String, ToString as _};
 use std::vec::Vec;
 
+use cleat_api::leftoverrecord::Stays;
 use cleat_api::manifestwork::{ManifestWork, ON_RECORD};
 use serde_json::{Value, json};
 
 use super::world::{NAME, World};
+use crate::leave::agent::{Held, is_dropped};
 use crate::leave::carried::{Carried, Kind};
 use crate::leave::hub::{is_finishing, plan};
 use crate::write::Write;
@@ -90,6 +92,36 @@ fn what_had_left_the_manifests_was_on_no_record() {
 }
 
 #[test]
+fn what_had_left_the_manifests_and_was_declared_to_stay_since_was_to_go() {
+    let world = World::new("Required");
+    let mut work = world.works["other"].clone();
+    let held = |name: &str| json!({ "resource": "secrets", "name": name, "uid": "u" });
+    let mut theirs = held("theirs");
+    theirs["stays"] = json!("NotOurs");
+    work["status"]["retiring"] = json!([held("goes"), held("rescued"), theirs]);
+    let stays = |work: &Value| -> Vec<(String, Option<Stays>)> {
+        let work: ManifestWork = serde_json::from_value(work.clone()).unwrap();
+        let objects = Carried::work(&work).objects.into_iter();
+        let secrets = objects.filter(|one| one.resource == "secrets");
+        secrets.map(|one| (one.name, one.stays)).collect()
+    };
+    let all = |goes, rescued| {
+        let all = [("goes", goes), ("rescued", rescued), ("theirs", Some(Stays::NotOurs))];
+        all.map(|(name, stays)| (name.to_string(), stays))
+    };
+    assert_eq!(stays(&work), all(None, None));
+    work["spec"]["deleteOption"] = json!({
+        "propagationPolicy": "SelectivelyOrphan",
+        "selectivelyOrphans": { "orphaningRules": [
+            { "group": "", "resource": "secrets", "namespace": "", "name": "rescued" },
+        ] },
+    });
+    assert_eq!(stays(&work), all(None, Some(Stays::Declared)));
+    work["spec"]["deleteOption"] = json!({ "propagationPolicy": "Orphan" });
+    assert_eq!(stays(&work), all(Some(Stays::Declared), Some(Stays::Declared)));
+}
+
+#[test]
 fn what_the_agent_itself_leaves_is_written_down_before_the_end() {
     let mut world = told("Required");
     world.works.clear();
@@ -136,4 +168,39 @@ fn add_ons_go_when_works_are_held_and_works_when_add_ons_are_gone() {
     let said = patch["status"]["conditions"].to_string();
     assert!(said.contains("add-on logs: held by logs.example/pre-delete"), "{said}");
     assert!(said.contains("1 add-on"), "{said}");
+}
+
+#[test]
+fn a_work_that_only_another_held_waited_for_a_receipt_that_nobody_wrote() {
+    let mut world = told("Required");
+    world.works.retain(|name, _| name == "other");
+    let work = world.works.get_mut("other").unwrap();
+    work["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:16:40Z");
+    work["metadata"]["finalizers"] = json!(["example.com/x"]);
+    let left = json!({ "resource": "configmaps", "name": "c", "uid": "uid-c" });
+    work["status"]["removal"] = json!({ "left": [left] });
+    world.hub(None, false, 99).unwrap();
+    assert_eq!(on_record(&world), ["c"]);
+    world.hub(None, false, 99).unwrap();
+    assert!(world.works["other"]["metadata"]["annotations"][ON_RECORD].is_string());
+    // And somebody is told who holds it.
+    let mut seen = world.observe(false);
+    seen.now = super::world::at(5000);
+    seen.heartbeat.seen = Some(seen.now);
+    seen.heartbeat.renewed = Some(seen.now);
+    let status = crate::leave::report(&seen, &[]).status.unwrap();
+    let Write::MergeStatus(patch) = status.write else { panic!() };
+    let said = patch["status"]["conditions"].to_string();
+    assert!(said.contains("work other: held by example.com/x"), "{said}");
+}
+
+#[test]
+fn a_hub_that_drops_what_it_is_told_was_told_for_ever() {
+    let left = serde_json::from_value(json!({ "resource": "namespaces", "name": NAME })).unwrap();
+    let held = Held { left: [left].into(), ..Held::default() };
+    let kept = json!({ "status": { "left": [{ "resource": "namespaces", "name": NAME }] } });
+    assert!(!is_dropped(&held, &kept));
+    assert!(!is_dropped(&held, &Value::Null), "it did not say");
+    assert!(!is_dropped(&Held::default(), &json!({ "status": {} })), "nothing was told");
+    assert!(is_dropped(&held, &json!({ "status": { "conditions": [] } })));
 }

@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use cleat_api::manifestwork::{ManifestWorkStatus, condition as kinds, reason};
+use cleat_api::manifestwork::{ManifestWorkStatus, Removal, condition as kinds, reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{Conditions, Found};
@@ -21,7 +21,9 @@ const NAMED: usize = 5;
 
 /// The status of a deleting work: all that was said before, and how the deletion stands.
 pub(super) fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus> {
+    let unwritten = super::removal::unwritten(seen, work);
     let (message, held) = match &seen.ledger {
+        Ledger::Absent if unwritten.is_some() => (BEGUN.to_string(), false),
         Ledger::Absent | Ledger::NotYet => return None,
         Ledger::Unknown(why) => (format!("{BEGUN}; the cluster cannot be asked: {why}"), false),
         Ledger::Present(book) => {
@@ -41,6 +43,10 @@ pub(super) fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus>
     let removal = match &seen.ledger {
         Ledger::Present(book) if seen.leaving.is_some() => {
             Some(super::removal::removal(seen, work, book))
+        }
+        Ledger::Absent => {
+            let before = work.status.removal.clone().unwrap_or_default();
+            Some(Removal { blocked: unwritten.into_iter().collect(), ..before })
         }
         _ => work.status.removal.clone(),
     };

@@ -13,10 +13,11 @@ use serde_json::json;
 use super::deleting::waits_for;
 use crate::condition::whole_seconds;
 use crate::id::Id;
-use crate::work::contents::is_namespace;
+use crate::leave::record;
+use crate::work::contents::{Contents, is_namespace};
 use crate::work::observed::{Book, Observed, Seen, Work};
 use crate::work::ownership::Ownership;
-use crate::work::plan::work_target;
+use crate::work::plan::{is_unwritten, work_target};
 use crate::work::retire::{self, Fate, Unmarked};
 use crate::work::trouble::TroubleKind;
 use crate::write::{Action, Side, Write};
@@ -46,10 +47,19 @@ pub(super) fn removal(seen: &Observed, work: &Work, book: &Book) -> Removal {
         blocked.push(BlockedObject { object, why: waits_for(seen, id, fate), refused, since });
     }
     blocked.truncate(NAMED);
+    if fates.values().all(Fate::is_settled) {
+        blocked.extend(unwritten(seen, work));
+    }
     let remaining =
         counts.into_iter().map(|(resource, count)| ResourceCount { resource, count }).collect();
     let left = before.map(|old| old.left.clone()).unwrap_or_default();
     Removal { remaining, blocked, left }
+}
+
+/// That the hub has yet to write down what stays, if so.
+pub(super) fn unwritten(seen: &Observed, work: &Work) -> Option<BlockedObject> {
+    let removal = work.status.removal.as_ref();
+    is_unwritten(seen, work).then(|| record::awaited(removal, seen.now))
 }
 
 /// Whether something stands in the way of an object, and if so whether somebody said no.
@@ -134,6 +144,16 @@ fn listed(seen: &Observed, book: &Book, id: &Id) -> LeftObject {
     }
 }
 
+/// Why a namespace stays that holds what is not ours. What the work itself says to keep bears our mark
+/// no more, and is no less ours for it.
+fn holds_foreign(seen: &Observed, book: &Book, id: &Id) -> Option<String> {
+    let Contents::Foreign(found) = seen.contents.get(id)? else { return None };
+    let ours = book.ids();
+    let others = found.iter().filter(|id| !ours.contains(*id) || !retire::is_kept(seen, book, id));
+    let others: Vec<Id> = others.cloned().collect();
+    if others.is_empty() { None } else { Contents::Foreign(others).why_kept() }
+}
+
 /// Everything of the ledger that is still there, in order.
 fn left(seen: &Observed, book: &Book) -> Vec<LeftObject> {
     let present = book.ids().into_iter().filter_map(|id| match seen.live.get(id) {
@@ -148,7 +168,7 @@ fn left(seen: &Observed, book: &Book) -> Vec<LeftObject> {
             }
             Ownership::Kept(field) => (format!("kept by {field}"), Stays::Declared),
             Ownership::Undecided(problem) => (problem, Stays::Declared),
-            Ownership::Owned => match seen.contents.get(id).and_then(|held| held.why_kept()) {
+            Ownership::Owned => match holds_foreign(seen, book, id) {
                 // Whether it still does will be looked at again before it goes.
                 Some(why) => (why, Stays::Declared),
                 None if present.other_holder(&seen.ledger_name()).is_some() => {

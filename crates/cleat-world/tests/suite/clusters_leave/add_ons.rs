@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use cleat_api::managedcluster::RemoveStrategy::Required;
+use cleat_api::manifestwork::ManifestWork;
 use cleat_core::leave::carried::ADD_ONS;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
@@ -73,6 +74,55 @@ async fn works_went_while_an_add_on_still_needed_them() -> Result<()> {
     gone(&add_ons, &add_on).await?;
     party.left().await?;
     assert!(party.maps().get_opt("m").await?.is_none());
+    party.stop_agent().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_add_on_that_brings_a_work_to_take_itself_off_hung() -> Result<()> {
+    let mut party = Party::new("predelete", Required).await?;
+    define(&party.fleet.hub).await?;
+    let [group, version, resource] = ADD_ONS;
+    let kind = GroupVersionKind::gvk(group, version, "ManagedClusterAddOn");
+    let kind = ApiResource::from_gvk_with_plural(&kind, resource);
+    let add_ons: Api<DynamicObject> =
+        Api::namespaced_with(party.fleet.hub.clone(), &party.name, &kind);
+    let add_on = json!({
+        "apiVersion": format!("{group}/{version}"), "kind": "ManagedClusterAddOn",
+        "metadata": { "name": "logs", "finalizers": ["logs.example/pre-delete"] },
+    });
+    let add_on = cleat_world::eventually("add-ons to be served", || async {
+        Ok(create(&add_ons, add_on.clone()).await.ok())
+    })
+    .await?;
+    party.leave().await?;
+    seen(&add_ons, "logs", |one: &DynamicObject| one.metadata.deletion_timestamp.is_some()).await?;
+    // What its manager does then.
+    let name = "addon-logs-pre-delete";
+    create(
+        &party.works(),
+        json!({
+            "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+            "metadata": {
+                "name": name, "labels": { "open-cluster-management.io/addon-name": "logs" },
+            },
+            "spec": { "workload": { "manifests": [party.map("cleaner")] } },
+        }),
+    )
+    .await?;
+    seen(&party.works(), name, |work: &ManifestWork| {
+        let conditions = work.status.iter().flat_map(|status| &status.conditions);
+        conditions.into_iter().any(|one| one.type_ == "Applied" && one.status == "True")
+    })
+    .await
+    .context("the add-on waits for it")?;
+    let free = json!({ "metadata": { "finalizers": null } });
+    add_ons.patch("logs", &Default::default(), &Patch::Merge(free)).await?;
+    gone(&add_ons, &add_on).await?;
+    party.left().await?;
+    party.no_ledgers().await?;
+    assert!(party.maps().get_opt("cleaner").await?.is_none());
+    assert_eq!(party.on_record().await?, []);
     party.stop_agent().await;
     Ok(())
 }

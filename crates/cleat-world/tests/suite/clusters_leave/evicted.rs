@@ -70,8 +70,10 @@ async fn a_cluster_that_was_to_keep_everything_was_emptied_when_it_came_back() -
     let mut party = forgotten("spares", Needless).await?;
     unrecognized(&party).await?;
     // Long after it would have been.
-    let events: Api<Event> = Api::namespaced(party.cluster.clone(), "default");
-    seen(&events, "cleat-agent.unknown-to-hub", |event: &Event| {
+    let events: Api<Event> =
+        Api::namespaced(party.cluster.clone(), &format!("agent-{}", party.name));
+    let alarm = format!("cleat-agent.{}.unknown-to-hub", party.name);
+    seen(&events, &alarm, |event: &Event| {
         event.message.as_deref().is_some_and(|said| said.contains(&*party.name))
     })
     .await?;
