@@ -13,6 +13,7 @@ mod interval;
 mod judge;
 pub mod memory;
 pub mod observed;
+pub mod outlook;
 mod plan;
 mod prune;
 mod reader;

@@ -379,7 +379,7 @@ pub(crate) fn metadata<'a>(object: &'a Value, name: &str) -> &'a str {
 
 impl Served {
     /// A stand-in for a kind nobody serves, to speak of it.
-    fn unknown(api_version: &str, kind: &str) -> Self {
+    pub(crate) fn unknown(api_version: &str, kind: &str) -> Self {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         Self {
             group: group.to_owned(),

@@ -44,11 +44,27 @@ pub(crate) fn pruning(policy: &Policy) -> Pruning {
     }
 }
 
+/// Why nothing has to be done about an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// The entry stands for objects without saying which.
+    Nameless,
+    /// It was listed because it must not be there.
+    MustNotHave,
+    /// The policy deletes nothing; the field that says so.
+    NotPruned(&'static str),
+    /// The policy did not make it.
+    Found,
+    /// The one that the policy made is gone, and this is somebody else's.
+    Replaced,
+    Gone,
+}
+
 /// What becomes of an object that is let go of.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Fate {
     /// Nothing of ours is left there: it can be forgotten.
-    Settled,
+    Settled(Left),
     Delete {
         target: Target,
         uid: String,
@@ -67,13 +83,13 @@ pub(crate) enum Fate {
 
 impl Fate {
     pub(crate) fn is_settled(&self) -> bool {
-        *self == Self::Settled
+        matches!(self, Self::Settled(_))
     }
 
     fn id(&self) -> Option<&Id> {
         match self {
             Self::Delete { target, .. } | Self::Terminating { target, .. } => Some(&target.id),
-            Self::Settled | Self::Unknown(_) | Self::Unread => None,
+            Self::Settled(_) | Self::Unknown(_) | Self::Unread => None,
         }
     }
 }
@@ -95,35 +111,35 @@ fn fate(entry: &RelatedObject, policy: &Policy, pruning: Pruning, reader: &mut R
     let object = &entry.object;
     // The name stands for all objects that might have matched, and for none.
     if object.metadata.name.is_empty() || object.metadata.name == "-" {
-        return Fate::Settled;
+        return Fate::Settled(Left::Nameless);
     }
     let created =
         entry.properties.as_ref().is_some_and(|known| known.created_by_policy == Some(true));
     // It was listed because it was not there; whatever is there now is somebody else's.
     if entry.reason == reason::MISSING_AS_EXPECTED && !created {
-        return Fate::Settled;
+        return Fate::Settled(Left::MustNotHave);
     }
     match pruning {
-        Pruning::Nothing => return Fate::Settled,
-        Pruning::Created if !created => return Fate::Settled,
+        Pruning::Nothing => return Fate::Settled(Left::NotPruned(spared_by(policy))),
+        Pruning::Created if !created => return Fate::Settled(Left::Found),
         Pruning::Created | Pruning::All => {}
     }
     let kind = match reader.kind(&object.api_version, &object.kind) {
         None => return Fate::Unread,
-        Some(Kind::Absent) => return Fate::Settled,
+        Some(Kind::Absent) => return Fate::Settled(Left::Gone),
         Some(Kind::Unknown(why)) => return Fate::Unknown(why.clone()),
         Some(Kind::Served(kind)) => kind,
     };
     let target = kind.target(&object.metadata.namespace, &object.metadata.name);
     let present = match reader.object(&target) {
         None => return Fate::Unread,
-        Some(Seen::Absent) => return Fate::Settled,
+        Some(Seen::Absent) => return Fate::Settled(Left::Gone),
         Some(Seen::Unknown(why)) => return Fate::Unknown(why.clone()),
         Some(Seen::Unwatchable) => return Fate::Unknown("it cannot be watched".to_owned()),
         Some(Seen::Present(present)) => present,
     };
     if pruning == Pruning::Created && !is_ours(entry.properties.as_ref(), present, &policy.uid) {
-        return Fate::Settled;
+        return Fate::Settled(Left::Replaced);
     }
     match present.terminating() {
         Some(since) => {
@@ -132,6 +148,16 @@ fn fate(entry: &RelatedObject, policy: &Policy, pruning: Pruning, reader: &mut R
         }
         None if present.uid().is_empty() => Fate::Unknown("it has no uid".to_owned()),
         None => Fate::Delete { target, uid: present.uid().to_owned() },
+    }
+}
+
+/// The field because of which a policy deletes nothing.
+fn spared_by(policy: &Policy) -> &'static str {
+    match policy.spec.prune_object_behavior {
+        PruneObjectBehavior::DeleteAll | PruneObjectBehavior::DeleteIfCreated => {
+            "spec.remediationAction"
+        }
+        PruneObjectBehavior::None | PruneObjectBehavior::Unknown => "spec.pruneObjectBehavior",
     }
 }
 
@@ -192,7 +218,7 @@ pub(crate) fn remaining(fates: &Fates, memory: &Memory) -> Vec<String> {
     let mut all = Vec::new();
     for (object, fate) in fates {
         let waits_for = match fate {
-            Fate::Settled => continue,
+            Fate::Settled(_) => continue,
             Fate::Unread => "it was not looked at".to_owned(),
             Fate::Unknown(why) => format!("it cannot be seen: {why}"),
             Fate::Terminating { finalizers, .. } if finalizers.is_empty() => {
@@ -248,7 +274,7 @@ fn named(object: &ObjectResource) -> String {
 /// The objects that something stands in the way of: refused, unseen, or too long on their way out.
 pub(crate) fn stuck(fates: &Fates, memory: &Memory, now: Timestamp) -> Fates {
     let is_stuck = |fate: &Fate| match fate {
-        Fate::Settled | Fate::Unread => false,
+        Fate::Settled(_) | Fate::Unread => false,
         Fate::Unknown(_) => true,
         Fate::Delete { target, .. } => {
             let trouble = memory.troubles.get(&target.id);

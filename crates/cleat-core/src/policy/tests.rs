@@ -5,5 +5,6 @@ mod chosen;
 mod dryrun;
 mod faults;
 mod histories;
+mod outlooks;
 mod stories;
 mod world;
