@@ -16,13 +16,14 @@ use clap::ValueEnum;
 use cleat_core::explain::{
     Explanation, Progress, Seen, Style, Subject, Verdict, Wish, explain, text,
 };
-use cleat_core::id::Id;
+use cleat_core::id::{Id, Target};
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::Client;
 use kube::config::Kubeconfig;
 
 use self::answer::Servers;
+use self::kinds::Table;
 use crate::connection::{ClusterArgs, Which, block_on};
 use crate::{HALTED, REFUSED, Refused};
 
@@ -140,6 +141,28 @@ pub async fn ask(
     let subject = Subject { id, wish, cluster };
     let servers = servers.with_cluster(client);
     Ok(told(&servers, &subject, Timestamp::now()).await?.0)
+}
+
+/// Where an object is that somebody named as `kubectl` would take it.
+pub(crate) async fn locate(
+    client: &Client,
+    kind: &str,
+    name: &str,
+    namespace: &str,
+) -> Result<Target> {
+    let table = Table::read(client).await.context("ask the server what it serves")?;
+    let served = table.meant(kind)?;
+    if served.namespaced && namespace.is_empty() {
+        let hint = format!("{kind} {name} lives in a namespace; say which with -n");
+        return Err(Refused(hint).into());
+    }
+    let id = Id {
+        group: served.group.clone(),
+        resource: served.resource.clone(),
+        namespace: if served.namespaced { namespace.to_owned() } else { String::new() },
+        name: name.to_owned(),
+    };
+    Ok(Target { version: served.version.clone(), id })
 }
 
 /// `KIND/NAME`, or `KIND NAME`.

@@ -7,7 +7,7 @@ use cleat_core::id::{Id, Target};
 use cleat_core::leave::agent::Standing;
 use cleat_core::policy::observed::{Departure, Owner, Policy};
 use cleat_core::write::Side;
-use cleat_runtime::execute::Read;
+use cleat_runtime::execute::{Executor, Read};
 use cleat_runtime::follow::{Follow, Held, Scope};
 use cleat_runtime::mirror::Look;
 use cleat_runtime::tasks::Tasks;
@@ -54,7 +54,7 @@ impl Context {
         // A policy goes with its kind, of which a watch may tell later than of the policy. What
         // cannot be undone is not decided from watches alone.
         let (definition, deployment) = match policy.deleting && !policy.finalizers.is_empty() {
-            true => (self.definitions_now(policy).await, self.deployment_now().await),
+            true => (definitions_now(&self.executor, policy).await, self.deployment_now().await),
             false => (self.definition_lately(), self.deployment_lately()),
         };
         let all = [definition, deployment, self.membership(policy).await];
@@ -105,71 +105,6 @@ impl Context {
         }
     }
 
-    /// Whether a policy goes only because its kind does, or the kind of the policy that it is part of:
-    /// then everything of that kind goes, and everything that it owns.
-    async fn definitions_now(&self, policy: &Policy) -> Departure {
-        match self.definition_now(&definition()).await {
-            Departure::Staying => {}
-            other => return other,
-        }
-        let of_policy = |owner: &&Owner| {
-            owner.kind == "Policy" && owner.api_version.split('/').next() == Some(GROUP)
-        };
-        let Some(owner) = policy.owner.as_ref().filter(of_policy) else {
-            return Departure::Staying;
-        };
-        match self.definition_now(&definition_of("policies")).await {
-            Departure::Staying => self.outlived(policy, owner).await,
-            other => other,
-        }
-    }
-
-    /// Whether its owner went with a definition that is back since. What collects those whose owner is
-    /// gone may be slower than that.
-    async fn outlived(&self, policy: &Policy, owner: &Owner) -> Departure {
-        let id = Id {
-            group: GROUP.to_owned(),
-            resource: "policies".to_owned(),
-            namespace: policy.namespace.clone(),
-            name: owner.name.clone(),
-        };
-        let owned_by = Target { version: "v1".to_owned(), id };
-        match self.executor.read(Side::Cluster, &owned_by).await {
-            Read::Present(found) if text(&found, "/metadata/uid") == owner.uid => {
-                return Departure::Staying;
-            }
-            Read::Present(_) | Read::Absent => {}
-            Read::NoSuchKind => {
-                return Departure::Unknown("policies are not served now".to_owned());
-            }
-            Read::Unknown { message } => return Departure::Unknown(message),
-        }
-        let own = super::policy_target(&policy.namespace, &policy.name);
-        let mut made = Vec::new();
-        for target in [own, definition_of("policies")] {
-            match self.executor.read(Side::Cluster, &target).await {
-                // Whole seconds of one clock, written so that they sort.
-                Read::Present(object) => made.push(text(&object, CREATED).to_owned()),
-                Read::Absent | Read::NoSuchKind => made.push(String::new()),
-                Read::Unknown { message } => return Departure::Unknown(message),
-            }
-        }
-        if made.is_sorted_by(|policy, definition| policy < definition) {
-            return Departure::Leaving;
-        }
-        Departure::Staying
-    }
-
-    async fn definition_now(&self, definition: &Target) -> Departure {
-        match self.executor.read(Side::Cluster, definition).await {
-            Read::Present(object) if is_deleting(&object) => Departure::Leaving,
-            Read::Present(_) => Departure::Staying,
-            Read::Absent => Departure::Leaving,
-            Read::NoSuchKind => Departure::Unknown("definitions are not served now".to_owned()),
-            Read::Unknown { message } => Departure::Unknown(message),
-        }
-    }
-
     fn deployment_lately(&self) -> Departure {
         let (Some(follow), Some((namespace, name))) = (&self.deployment, &self.config.deployment)
         else {
@@ -198,6 +133,71 @@ impl Context {
             Read::Absent | Read::NoSuchKind => missing(namespace, name),
             Read::Unknown { message } => Departure::Unknown(message),
         }
+    }
+}
+
+/// Whether a policy goes only because its kind does, or the kind of the policy that it is part of:
+/// then everything of that kind goes, and everything that it owns.
+pub(super) async fn definitions_now(executor: &Executor, policy: &Policy) -> Departure {
+    match definition_now(executor, &definition()).await {
+        Departure::Staying => {}
+        other => return other,
+    }
+    let of_policy = |owner: &&Owner| {
+        owner.kind == "Policy" && owner.api_version.split('/').next() == Some(GROUP)
+    };
+    let Some(owner) = policy.owner.as_ref().filter(of_policy) else {
+        return Departure::Staying;
+    };
+    match definition_now(executor, &definition_of("policies")).await {
+        Departure::Staying => outlived(executor, policy, owner).await,
+        other => other,
+    }
+}
+
+/// Whether its owner went with a definition that is back since. What collects those whose owner is
+/// gone may be slower than that.
+async fn outlived(executor: &Executor, policy: &Policy, owner: &Owner) -> Departure {
+    let id = Id {
+        group: GROUP.to_owned(),
+        resource: "policies".to_owned(),
+        namespace: policy.namespace.clone(),
+        name: owner.name.clone(),
+    };
+    let owned_by = Target { version: "v1".to_owned(), id };
+    match executor.read(Side::Cluster, &owned_by).await {
+        Read::Present(found) if text(&found, "/metadata/uid") == owner.uid => {
+            return Departure::Staying;
+        }
+        Read::Present(_) | Read::Absent => {}
+        Read::NoSuchKind => {
+            return Departure::Unknown("policies are not served now".to_owned());
+        }
+        Read::Unknown { message } => return Departure::Unknown(message),
+    }
+    let own = super::policy_target(&policy.namespace, &policy.name);
+    let mut made = Vec::new();
+    for target in [own, definition_of("policies")] {
+        match executor.read(Side::Cluster, &target).await {
+            // Whole seconds of one clock, written so that they sort.
+            Read::Present(object) => made.push(text(&object, CREATED).to_owned()),
+            Read::Absent | Read::NoSuchKind => made.push(String::new()),
+            Read::Unknown { message } => return Departure::Unknown(message),
+        }
+    }
+    if made.is_sorted_by(|policy, definition| policy < definition) {
+        return Departure::Leaving;
+    }
+    Departure::Staying
+}
+
+async fn definition_now(executor: &Executor, definition: &Target) -> Departure {
+    match executor.read(Side::Cluster, definition).await {
+        Read::Present(object) if is_deleting(&object) => Departure::Leaving,
+        Read::Present(_) => Departure::Staying,
+        Read::Absent => Departure::Leaving,
+        Read::NoSuchKind => Departure::Unknown("definitions are not served now".to_owned()),
+        Read::Unknown { message } => Departure::Unknown(message),
     }
 }
 
