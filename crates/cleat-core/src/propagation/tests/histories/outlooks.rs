@@ -70,7 +70,7 @@ fn compare(seed: u64, fault: Fault) -> Result<(), String> {
     }
 }
 
-const WORLDS: u64 = 1_000;
+const WORLDS: u64 = 500;
 
 #[test]
 fn what_a_preview_says_of_copies_is_what_happens() {
