@@ -55,6 +55,10 @@ pub fn outlook(seen: &Observed, change: Change) -> Result<Vec<Foreseen>, String>
             continue;
         }
         let one = foreseen(seen, policy, &object, (fate, change), &mut reader);
+        // What was never there and is not there is nothing to tell of.
+        if one.prospect == Prospect::Gone && !was_there(policy, &object) {
+            continue;
+        }
         // One object in two versions of its kind: what either would do is done.
         match all.get(&one.id) {
             Some(other) if other.prospect <= one.prospect => {}
@@ -62,6 +66,12 @@ pub fn outlook(seen: &Observed, change: Change) -> Result<Vec<Foreseen>, String>
         }
     }
     Ok(all.into_values().collect())
+}
+
+/// Whether the policy has ever seen or made it.
+fn was_there(policy: &Policy, object: &ObjectResource) -> bool {
+    let known = policy.entry(object).and_then(|entry| entry.properties.as_ref());
+    known.is_some_and(|known| known.created_by_policy == Some(true) || !known.uid.is_empty())
 }
 
 /// Where an object is, and what is there.

@@ -9,7 +9,7 @@ use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::placement::{self, Placement, PlacementDecision};
 use cleat_api::placementbinding::PlacementBinding;
 use cleat_api::policy::Policy;
-use cleat_api::removalpreview::{PreviewVerdict, PreviewedObject};
+use cleat_api::removalpreview::{PreviewVerdict, PreviewedObject, RemovalPreview};
 use cleat_cli::Refused;
 use cleat_cli::preview::foresee;
 use cleat_hub::hub;
@@ -103,6 +103,14 @@ impl Site {
                 }}],
             },
         }})
+    }
+
+    /// A template that wants no map of its own name.
+    fn must_not_have(&self, name: &str) -> Value {
+        let mut template = self.template(name, "enforce", "DeleteAll");
+        let spec = &mut template["objectDefinition"]["spec"];
+        spec["object-templates"][0]["complianceType"] = "mustnothave".into();
+        template
     }
 
     async fn policy(&self, name: &str, templates: Vec<Value>) -> Result<()> {
@@ -199,6 +207,7 @@ async fn a_preview_of_a_policy_says_what_its_templates_then_do() -> Result<()> {
         site.template("all", "enforce", "DeleteAll"),
         site.template("informed", "inform", "DeleteAll"),
         site.template("kept", "enforce", "None"),
+        site.must_not_have("unwanted"),
     ];
     site.policy("p", templates).await?;
     site.bind("p", "all", &[&site.name, &site.silent]).await?;
@@ -266,6 +275,36 @@ async fn a_configuration_policy_is_previewed_on_its_cluster_and_through_the_hub(
         let none = "configurationpolicy/none";
         let error = foresee(client, none, Some(&site.name), PATIENCE).await.unwrap_err();
         assert!(error.to_string().contains(hint), "{error:#}");
+    }
+    site.tasks.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_preview_of_a_leaving_cluster_has_what_policies_hold_there() -> Result<()> {
+    let site = Site::start("preview-leave").await?;
+    let templates = vec![
+        site.template("created", "enforce", "DeleteIfCreated"),
+        site.template("kept", "enforce", "None"),
+    ];
+    site.policy("p", templates).await?;
+    site.bind("p", "all", &[&site.name]).await?;
+    site.holds("p").await?;
+    let questions: Api<RemovalPreview> = Api::namespaced(site.hub.clone(), &site.name);
+    let (behavior, strategy) = ("spec.pruneObjectBehavior", "spec.removeStrategy");
+    for (leave, verdict, field) in [
+        ("Required", PreviewVerdict::Delete, behavior),
+        ("Needless", PreviewVerdict::Keep, strategy),
+    ] {
+        let name = leave.to_lowercase();
+        let question = json!({ "metadata": { "name": name }, "spec": { "leave": leave } });
+        create(&questions, question).await?;
+        let answered = |one: &RemovalPreview| {
+            one.status.as_ref().is_some_and(|status| status.answered_at.is_some())
+        };
+        let status = seen(&questions, &name, answered).await?.status.unwrap_or_default();
+        let expected = [("created", verdict, field), ("kept", PreviewVerdict::Keep, behavior)];
+        assert_eq!(told(&status.objects), expected, "{leave}: {status:?}");
     }
     site.tasks.shutdown().await;
     Ok(())
