@@ -13,6 +13,12 @@ use crate::managedcluster::RemoveStrategy;
 /// The most objects in one answer; what is more is counted.
 pub const MOST_OBJECTS: usize = 2000;
 
+/// On questions: the plan they belong to.
+pub const PLAN_LABEL: &str = "cleat.dev/plan";
+
+/// On what is to be deleted: the plan that somebody looked at and agreed to.
+pub const APPROVED_PLAN: &str = "cleat.dev/approved-plan";
+
 /// What somebody thinks of removing, and until when the answer is of interest.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(

@@ -4,10 +4,11 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use cleat_api::removalpreview::PreviewVerdict;
+use cleat_api::removalpreview::{APPROVED_PLAN, PreviewVerdict};
 use cleat_core::id::{Id, Target};
 use cleat_core::write::{Action, Outcome, Propagation, Side, Write};
 use cleat_runtime::execute::{Executor, Read};
+use serde_json::json;
 
 use crate::Refused;
 use crate::connection::{HubArgs, Which, block_on, executor};
@@ -58,19 +59,25 @@ async fn delete(args: &Args) -> Result<()> {
     let subject = Subject::parse(&args.what, Some(&args.namespace))?;
     let target = target(&subject)?;
     let patience = Duration::from_secs(args.timeout.max(1));
-    match &args.plan {
-        Some(plan) => drop(still(&hub_client, &subject, plan, patience).await?),
-        None if args.yes => {}
+    let plan = match &args.plan {
+        Some(plan) => Some(still(&hub_client, &subject, plan, patience).await?.plan),
+        None if args.yes => None,
         None => {
             let foreseen = ask(&hub_client, &subject, patience).await?;
             if is_large(&foreseen, args) {
                 confirm(&subject, &foreseen)?;
+                Some(foreseen.plan)
+            } else {
+                None
             }
         }
-    }
+    };
     // Who loses copies of policies must be known while that which places them is there.
     let going = if args.no_wait { Vec::new() } else { leaving(&hub_client, &subject).await? };
     let executor = executor(Some(hub_client), None);
+    if let Some(plan) = &plan {
+        approve(&executor, &target, plan).await;
+    }
     let (uid, resource_version) = match executor.read(Side::Hub, &target).await {
         Read::Present(object) => {
             let text = |pointer: &str| {
@@ -134,6 +141,14 @@ async fn delete(args: &Args) -> Result<()> {
     gone_from_clusters(&executor, going).await;
     println!("{subject} is gone");
     Ok(())
+}
+
+/// Says on the object which plan somebody agreed to, for a hub that asks. Whoever may delete and not
+/// write is told by the hub if that is not enough.
+pub(crate) async fn approve(executor: &Executor, target: &Target, plan: &str) {
+    let patch = json!({ "metadata": { "annotations": { APPROVED_PLAN: plan } } });
+    let action = Action { side: Side::Hub, target: target.clone(), write: Write::Merge(patch) };
+    drop(executor.execute(vec![vec![action]]).await);
 }
 
 /// Waits until no copy of a policy is left where it was to go.

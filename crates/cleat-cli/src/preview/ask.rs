@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use cleat_api::leftoverrecord::LeftObject;
-use cleat_api::removalpreview::{RemovalPreview, RemovalPreviewSpec, RemovalPreviewStatus};
+use cleat_api::removalpreview::{
+    PLAN_LABEL, RemovalPreview, RemovalPreviewSpec, RemovalPreviewStatus,
+};
 use cleat_core::id::{Id, Target};
 use cleat_core::preview::{Part, plan_hash};
 use cleat_core::write::{Action, Side, Write};
@@ -25,9 +27,6 @@ const KEPT: SignedDuration = SignedDuration::from_hours(1);
 
 /// How often answers are looked for.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// The plan a question belongs to.
-const PLAN_LABEL: &str = "cleat.dev/plan";
 
 /// What would become of everything, as far as the clusters answered.
 pub(crate) struct Foreseen {
