@@ -18,7 +18,7 @@ mod sight;
 mod subjects;
 mod sweep;
 pub mod templates;
-mod trial;
+pub mod trial;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};

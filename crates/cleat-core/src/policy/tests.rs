@@ -2,6 +2,7 @@
 
 mod certainty;
 mod chosen;
+mod departure;
 mod dryrun;
 mod faults;
 mod histories;
