@@ -27,6 +27,10 @@ up *ARGS:
 kubectl:
     cargo xtask kubectl
 
+# Our dry run of policies against the fixtures of the original (needs Go)
+dryrun-fixtures *ARGS:
+    cargo xtask dryrun-fixtures {{ARGS}}
+
 # How fast the agent carries works, beside bare loops on the same real kube-apiserver
 bench-work *ARGS:
     cargo xtask bench work {{ARGS}}

@@ -111,7 +111,8 @@ fn run_suite(kubeconfig: &Path, args: &[String]) -> Result<()> {
         .current_dir(crate::root())
         // The whole workspace, as `cargo test --workspace` builds it: naming packages would choose
         // other features of the dependencies, and build everything a second time.
-        .args(["test", "--quiet", "--workspace", "--test", "suite", "--test", "automation", "--"])
+        .args(["test", "--quiet", "--workspace", "--test", "suite", "--test", "automation"])
+        .args(["--test", "policy_commands", "--"])
         .args(args)
         .env("RUST_TEST_THREADS", at_once)
         .env(cleat_world::world::WORLD, kubeconfig)

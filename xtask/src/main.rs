@@ -2,9 +2,11 @@
 
 mod bench;
 mod conformance;
+mod dryrun_fixtures;
 mod generate;
 mod kubectl;
 mod kubernetes;
+mod modules;
 mod program;
 mod tidy;
 mod tour;
@@ -30,6 +32,7 @@ enum Chore {
     #[command(subcommand)]
     Bench(bench::Args),
     Conformance(conformance::Args),
+    DryrunFixtures(dryrun_fixtures::Args),
     Generate(generate::Args),
     Kubectl(kubectl::Args),
     /// A real Kubernetes to test on.
@@ -48,6 +51,7 @@ fn main() -> Result<()> {
         }
         Chore::Bench(args) => bench::run(&args),
         Chore::Conformance(args) => conformance::run(&args),
+        Chore::DryrunFixtures(args) => dryrun_fixtures::run(&args),
         Chore::Generate(args) => generate::run(&args),
         Chore::Kubectl(args) => kubectl::run(&args),
         Chore::Kubernetes(args) => kubernetes::run(args),

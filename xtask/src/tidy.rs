@@ -1,5 +1,7 @@
 //! `cargo xtask tidy`: what no compiler checks. Licences and sources of dependencies, dependency
-//! arrows between our crates, sizes and names of files.
+//! arrows between our crates, sizes and names of files, tests that documents name.
+
+mod cited;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::process::Command;
@@ -182,9 +184,11 @@ fn files(complaints: &mut Vec<String>) -> Result<usize> {
         .context("list the source files with git")?;
     let listed = String::from_utf8(output.stdout).context("read the list of files")?;
     let mut count = 0;
+    let mut functions = BTreeSet::new();
     for name in listed.lines() {
         let Ok(source) = std::fs::read_to_string(crate::root().join(name)) else { continue };
         count += 1;
+        functions.extend(cited::functions(&source).map(str::to_owned));
         let test = name.ends_with("/tests.rs") || name.contains("/tests/");
         let lines = source.lines().take_while(|line| *line != "#[cfg(test)]").count();
         if lines > LONGEST_FILE && !test {
@@ -196,6 +200,11 @@ fn files(complaints: &mut Vec<String>) -> Result<usize> {
         if stem.is_some_and(|stem| MEANINGLESS.contains(&stem)) {
             complaints.push(format!("{name}: the name says nothing"));
         }
+    }
+    for name in cited::DOCUMENTS {
+        let document = std::fs::read_to_string(crate::root().join(name))
+            .with_context(|| format!("read {name}"))?;
+        complaints.extend(cited::complaints(name, &document, &functions));
     }
     Ok(count)
 }

@@ -7,12 +7,13 @@
 mod alarm;
 mod asked;
 pub mod clean;
+mod ground;
 mod parts;
 mod presence;
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cleat_api::appliedmanifestwork::AppliedManifestWork;
@@ -21,7 +22,7 @@ use cleat_api::manifestwork::ManifestWork;
 use cleat_core::leave::agent::{self, Held, Standing};
 use cleat_core::registration::hub;
 use cleat_core::work::WORK_FINALIZER;
-use cleat_core::write::Side;
+use cleat_core::write::{Outcome, Side};
 use cleat_runtime::execute::{self, Executor, Read};
 use cleat_runtime::kinds::Kinds;
 use cleat_runtime::tasks::{Stop, Tasks};
@@ -35,6 +36,9 @@ use crate::registration::{FIELD_MANAGER, Keep};
 
 /// How often a leaving cluster looks whether it still holds something.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// How soon to try again what could not be written down.
+const AGAIN: Duration = Duration::from_secs(5);
 
 /// How long a hub may deny to know the cluster before somebody is told: rights take a moment.
 const ALARM: Duration = Duration::from_secs(30);
@@ -64,6 +68,8 @@ struct Context {
     leave: Leave,
     executor: Executor,
     kinds: Kinds,
+    /// What last went wrong with what the agent itself leaves there.
+    trouble: Mutex<Option<ground::Trouble>>,
 }
 
 /// Starts the story; it ends with the tasks, or when the cluster has left.
@@ -76,9 +82,51 @@ pub fn start(leave: Leave, tasks: &Tasks) {
         ..Default::default()
     });
     let kinds = Kinds::new(leave.cluster_client.clone());
-    let context = Context { leave, executor, kinds };
+    let context = Context { leave, executor, kinds, trouble: Mutex::default() };
+    if let Some(keep) = context.leave.keep.clone() {
+        let (presence, executor) = (context.leave.presence.clone(), context.executor.clone());
+        let stop = tasks.stop();
+        tasks.spawn("leave: strategy", remember(presence, keep, executor, stop));
+    }
     let stop = tasks.stop();
     tasks.spawn("leave", async move { context.run(stop).await });
+}
+
+/// Keeps beside the credentials what was last declared about everything on the cluster, and knows it
+/// again after a restart: a hub that forgot the cluster cannot be asked.
+async fn remember(presence: Presence, keep: Keep, executor: Executor, mut stop: Stop) {
+    let mut changes = presence.strategies();
+    let mut kept = loop {
+        match keep.strategy(&executor).await {
+            Ok(kept) => break kept,
+            Err(error) => tracing::debug!(%error, "what was declared cannot be read"),
+        }
+        if stop.or(tokio::time::sleep(AGAIN)).await.is_none() {
+            return;
+        }
+    };
+    // What the hub said meanwhile is newer.
+    if let (Some(kept), None) = (kept, presence.strategy()) {
+        presence.set_strategy(kept);
+    }
+    loop {
+        let said = *changes.borrow_and_update();
+        if let Some(strategy) = said.filter(|_| said != kept) {
+            match keep.set_strategy(&executor, strategy).await {
+                Ok(()) => kept = said,
+                Err(error) => {
+                    tracing::warn!(%error, "what is declared cannot be written down");
+                    if stop.or(tokio::time::sleep(AGAIN)).await.is_none() {
+                        return;
+                    }
+                    continue;
+                }
+            }
+        }
+        if stop.or(changes.changed()).await.is_none() {
+            return;
+        }
+    }
 }
 
 impl Context {
@@ -124,9 +172,11 @@ impl Context {
             _ => None,
         };
         let Some(cluster) = cluster else { return };
+        let told = || cluster.status.clone().unwrap_or_default().left;
         let held = match self.held().await {
-            Ok(what) => Held { what, unknown: None },
-            Err(why) => Held { what: None, unknown: Some(why) },
+            Ok(None) => self.clear_ground(&cluster).await,
+            Ok(what) => Held { what, unknown: None, left: told() },
+            Err(why) => Held { what: None, unknown: Some(why), left: told() },
         };
         // Written down before the hub is told: once it was, it may forget this cluster at any moment,
         // and an agent that starts again then must know the end from a hub that forgot.
@@ -137,7 +187,14 @@ impl Context {
         }
         if let Some(report) = agent::report(&cluster, &held, Timestamp::now()) {
             // Whatever came of it, the next look begins with what the hub has.
-            self.executor.execute(vec![vec![report]]).await;
+            let done = self.executor.execute(vec![vec![report]]).await;
+            if let Some(Outcome::Done(answer)) = done.into_iter().flatten().next()
+                && agent::is_dropped(&held, &answer)
+            {
+                let why = "the hub does not keep what is told to stay: its definition of \
+                           ManagedCluster has no status.left; run `cleat init` there";
+                self.in_trouble(Some(why.to_owned()));
+            }
         }
     }
 

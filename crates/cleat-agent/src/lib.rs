@@ -6,6 +6,7 @@ pub mod leave;
 pub mod policy;
 pub mod policy_sync;
 pub mod preview;
+mod protected;
 pub mod registration;
 mod stories;
 pub mod work;

@@ -12,12 +12,13 @@ mod kinds;
 mod lists;
 mod memory;
 mod observe;
+mod outlook;
 mod records;
 mod sight;
 mod subjects;
 mod sweep;
 pub mod templates;
-mod trial;
+pub mod trial;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
@@ -47,6 +48,7 @@ use self::sweep::Sweeps;
 use crate::leave::Presence;
 use crate::work::definitions;
 
+pub use self::outlook::{Onlooker, Policies};
 pub(crate) use self::records::end_of;
 
 /// Who writes, as servers are told.
@@ -146,7 +148,7 @@ struct Context {
 }
 
 /// Starts the story; it runs until `tasks` are shut down.
-pub fn start(config: Config, tasks: &Tasks) {
+pub fn start(config: Config, tasks: &Tasks) -> Policies {
     let queue: Queue<Key> = Queue::new();
     let subjects = Arc::new(Subjects::default());
     let namespaces: Vec<Option<String>> = match config.namespaces.as_slice() {
@@ -223,6 +225,7 @@ pub fn start(config: Config, tasks: &Tasks) {
         queue: queue.clone(),
         tasks: tasks.clone(),
     });
+    let policies = Policies { context: Arc::clone(&context) };
     let mut stop = tasks.stop();
     tasks.spawn("policies", async move {
         let closing = context.queue.clone();
@@ -249,6 +252,7 @@ pub fn start(config: Config, tasks: &Tasks) {
         }
         ending.lists.end().await;
     });
+    policies
 }
 
 fn policy_target(namespace: &str, name: &str) -> Target {

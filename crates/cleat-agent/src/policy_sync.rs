@@ -30,7 +30,7 @@ use kube::Client;
 use serde_json::Value;
 
 use self::events::Events;
-pub use self::remains::remains;
+pub use self::remains::{marked_now, remains};
 use self::templates::TemplateKinds;
 use crate::leave::Presence;
 use crate::policy::end_of;

@@ -4,13 +4,16 @@
 //! only tried (dry runs); the one write is the answer.
 
 mod inquire;
+mod policies;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use cleat_api::managedcluster::RemoveStrategy;
-use cleat_api::removalpreview::{PreviewedObject, RemovalPreview, RemovalPreviewSpec};
+use cleat_api::removalpreview::{
+    PreviewedObject, RemovalPreview, RemovalPreviewSpec, RemovalPreviewStatus,
+};
 use cleat_core::id::{Id, Target};
 use cleat_core::preview;
 use cleat_core::work::contents::judge;
@@ -19,14 +22,14 @@ use cleat_core::work::outlook::{Change, Foreseen, Prospect, outlook};
 use cleat_core::write::{Action, Outcome, Side, Write};
 use cleat_runtime::execute::{self, Executor};
 use cleat_runtime::follow::{Follow, Held, Scope};
-use cleat_runtime::kinds::Kinds;
 use cleat_runtime::queue::{self, Queue, Wake};
 use cleat_runtime::tasks::Tasks;
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::json;
 
-use self::inquire::Inquirer;
+pub use self::inquire::Inquirer;
+use crate::policy::Policies;
 use crate::work::{FIELD_MANAGER, Works};
 
 /// Questions under way at the same time.
@@ -44,6 +47,17 @@ pub struct Config {
     /// SHA-256 of the hub's address; marks for it are ours.
     pub hub_hash: String,
     pub works: Works,
+    /// Who looks after policies, if that is in this process.
+    pub policies: Option<Policies>,
+}
+
+/// What can be said to a question.
+#[derive(Default)]
+pub(crate) struct Answer {
+    /// By the work or the policy that brought it.
+    outlooks: BTreeMap<String, Vec<Foreseen>>,
+    problems: Vec<String>,
+    notes: Vec<String>,
 }
 
 struct Context {
@@ -76,11 +90,7 @@ pub fn start(config: Config, tasks: &Tasks) {
         user_agent: Some(FIELD_MANAGER.to_owned()),
         ..execute::Config::default()
     });
-    let inquirer = Inquirer {
-        client: config.cluster_client.clone(),
-        kinds: Kinds::new(config.cluster_client.clone()),
-        executor: executor.clone(),
-    };
+    let inquirer = Inquirer::new(config.cluster_client.clone(), executor.clone());
     let context = Arc::new(Context { config, questions, executor, inquirer });
     let mut stop = tasks.stop();
     tasks.spawn("previews", async move {
@@ -112,8 +122,8 @@ impl Context {
         if expired || answered || question.metadata.deletion_timestamp.is_some() {
             return Wake::OnChange;
         }
-        let (objects, problems) = self.foresee(&question.spec).await;
-        let answer = preview::listed(objects, problems, Timestamp::now());
+        let answer = self.foresee(&question.spec).await;
+        let answer = self.inquirer.answered(answer).await;
         let id = Id {
             group: "cleat.dev".to_owned(),
             resource: "removalpreviews".to_owned(),
@@ -136,39 +146,43 @@ impl Context {
     }
 
     /// What would become of everything the question is about, and what cannot be said.
-    async fn foresee(&self, spec: &RemovalPreviewSpec) -> (Vec<PreviewedObject>, Vec<String>) {
-        let (names, change) = match (spec.work.as_str(), spec.leave) {
-            (work, None) if !work.is_empty() => ([work.to_owned()].into(), Change::Deleted),
-            ("", Some(strategy)) => (self.config.works.names(), Change::Leaving(strategy)),
-            _ => {
-                let hint = "name either a work or a strategy to leave by";
-                return (Vec::new(), vec![hint.to_owned()]);
+    async fn foresee(&self, spec: &RemovalPreviewSpec) -> Answer {
+        let RemovalPreviewSpec { work, policy, configuration_policy, leave, expires_at: _ } = spec;
+        match (work.as_str(), policy.as_str(), configuration_policy.as_str(), leave) {
+            ("", "", "", None) => {}
+            (work, "", "", None) => {
+                return self.foresee_works([work.to_owned()].into(), Change::Deleted).await;
             }
-        };
-        let mut problems = Vec::new();
-        let mut outlooks: BTreeMap<String, Vec<Foreseen>> = BTreeMap::new();
+            ("", policy, "", None) => return self.foresee_policy(policy).await,
+            ("", "", name, None) => return self.foresee_template(name).await,
+            ("", "", "", Some(strategy)) => {
+                let change = Change::Leaving(*strategy);
+                let answer = self.foresee_works(self.config.works.names(), change).await;
+                return self.foresee_leaving_policies(answer, *strategy).await;
+            }
+            _ => {}
+        }
+        let hint = "name one of a work, a policy, a configurationPolicy or a strategy to leave by";
+        Answer { problems: vec![hint.to_owned()], ..Answer::default() }
+    }
+
+    async fn foresee_works(&self, names: BTreeSet<String>, change: Change) -> Answer {
+        let mut answer = Answer::default();
         for name in names {
             let Some(mut seen) = self.config.works.seen(&name).await else {
-                problems.push(format!("work {name} was not looked at: the agent is stopping"));
+                let problem = format!("work {name} was not looked at: the agent is stopping");
+                answer.problems.push(problem);
                 continue;
             };
             if change == Change::Leaving(RemoveStrategy::Required) {
                 self.look_inside(&mut seen).await;
             }
             match outlook(&seen, change) {
-                Ok(foreseen) => drop(outlooks.insert(name, foreseen)),
-                Err(why) => problems.push(format!("work {name}: {why}")),
+                Ok(foreseen) => drop(answer.outlooks.insert(name, foreseen)),
+                Err(why) => answer.problems.push(format!("work {name}: {why}")),
             }
         }
-        let goes = |one: &&Foreseen| matches!(one.prospect, Prospect::Delete);
-        let going: Vec<Foreseen> = outlooks.values().flatten().filter(goes).cloned().collect();
-        let planned: BTreeSet<Id> = going.iter().map(|one| one.id.clone()).collect();
-        let inquiries = self.inquirer.inquire(going).await;
-        let mut objects = Vec::new();
-        for (name, foreseen) in outlooks {
-            objects.extend(preview::objects(&name, foreseen, &inquiries, &planned));
-        }
-        (objects, problems)
+        answer
     }
 
     /// What is in the namespaces that would go: a leaving cluster keeps those that hold what is not
@@ -189,5 +203,28 @@ impl Context {
             };
             seen.contents.insert(id, contents);
         }
+    }
+}
+
+impl Inquirer {
+    /// The answer with what else would go and what would stand in the way.
+    async fn answered(&self, answer: Answer) -> RemovalPreviewStatus {
+        let Answer { outlooks, problems, notes } = answer;
+        let objects = self.objects(outlooks).await;
+        preview::listed(objects, problems, notes, Timestamp::now())
+    }
+
+    /// What would become of objects, by what brought them, with what else would go and what would
+    /// stand in the way.
+    pub async fn objects(&self, outlooks: BTreeMap<String, Vec<Foreseen>>) -> Vec<PreviewedObject> {
+        let goes = |one: &&Foreseen| matches!(one.prospect, Prospect::Delete);
+        let going: Vec<Foreseen> = outlooks.values().flatten().filter(goes).cloned().collect();
+        let planned: BTreeSet<Id> = going.iter().map(|one| one.id.clone()).collect();
+        let inquiries = self.inquire(going).await;
+        let mut objects = Vec::new();
+        for (name, foreseen) in outlooks {
+            objects.extend(preview::objects(&name, foreseen, &inquiries, &planned));
+        }
+        objects
     }
 }

@@ -38,14 +38,14 @@ pub fn start_stories(member: &Member, works: impl Fn(work::Config) -> work::Conf
         presence: presence.clone(),
     };
     let own = policy::Config::of_member(cluster_client.clone(), name);
-    policy::start(
+    let policies = policy::start(
         policy::Config { fleet: Some(fleet), deployment: deployment.clone(), ..own },
         tasks,
     );
     let sent = policy_sync::Config::new(hub_client.clone(), cluster_client.clone(), name);
     let sent = policy_sync::Config { presence: Some(presence.clone()), ..sent };
     policy_sync::start(sent, tasks);
-    let policies = policy_sync::remains(hub_client.clone(), cluster_client.clone(), name);
+    let remains = policy_sync::remains(hub_client.clone(), cluster_client.clone(), name);
     let config = work::Config::new(hub_client.clone(), cluster_client.clone(), name, hub_address);
     let config = work::Config { presence: Some(presence.clone()), ..works(config) };
     let works = work::start(config, tasks);
@@ -56,6 +56,7 @@ pub fn start_stories(member: &Member, works: impl Fn(work::Config) -> work::Conf
             cluster: name.clone(),
             hub_hash: work::hub_hash(hub_address),
             works,
+            policies: Some(policies),
         },
         tasks,
     );
@@ -68,7 +69,7 @@ pub fn start_stories(member: &Member, works: impl Fn(work::Config) -> work::Conf
             presence: presence.clone(),
             keep: keep.clone(),
             // Every story that puts something on the cluster besides works is to be asked here.
-            remains: vec![policies],
+            remains: vec![remains],
         },
         tasks,
     );

@@ -11,7 +11,6 @@ mod leaving;
 mod memory;
 mod observe;
 mod permission;
-mod protection;
 mod questions;
 mod records;
 mod subjects;

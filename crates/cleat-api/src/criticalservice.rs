@@ -38,6 +38,8 @@ pub const DEFINITION: &str = "criticalservices.protection.open-cluster-managemen
     printcolumn = r#"{"name": "Effective", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Effective\")].status"}"#,
     printcolumn = r#"{"name": "Needed", "type": "string", "jsonPath": ".status.conditions[?(@.type==\"Needed\")].status"}"#,
     printcolumn = r#"{"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}"#,
+    selectable = ".spec.provider.name",
+    selectable = ".spec.provider.namespace",
     crates(kube_core = "::kube_core")
 )]
 #[serde(rename_all = "camelCase")]

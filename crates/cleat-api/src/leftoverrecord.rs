@@ -135,6 +135,10 @@ pub struct LeftObject {
     /// Whether it is to stay for good; absent means that it was to go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stays: Option<Stays>,
+    /// Whether a policy made it. Such an object never bore a mark of ours; its uid alone says that it
+    /// is the one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unmarked: bool,
 }
 
 /// Whether an object that is left is to stay for good.

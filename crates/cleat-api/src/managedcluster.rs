@@ -11,6 +11,7 @@ use kube_derive::CustomResource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use crate::leftoverrecord::LeftObject;
 pub use crate::placement::TaintEffect;
 use crate::schema;
 
@@ -219,6 +220,10 @@ pub struct ManagedClusterStatus {
         "x-kubernetes-list-map-keys" = ["clusterSet", "name"],
     ))]
     pub managed_namespaces: Vec<ClusterSetManagedNamespace>,
+    /// What its agent itself leaves on it when it leaves the fleet. OCM knows no such field.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub left: Vec<LeftObject>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

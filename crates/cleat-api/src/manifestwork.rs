@@ -35,6 +35,10 @@ pub const FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cl
 /// Holds a work of a leaving cluster until the hub has written down what stays of it.
 pub const LEAVE_FINALIZER: &str = "cleat.dev/leaving";
 
+/// On a work or policy that was being deleted before its cluster began to leave, so that nothing could
+/// hold it for the hub: what the hub has written down of what stays of it. Its agent waits for that.
+pub const ON_RECORD: &str = "cleat.dev/left-on-record";
+
 /// On a work: `"true"` keeps the objects that were on the cluster before it.
 pub const KEEP_ADOPTED: &str = "cleat.dev/keep-adopted";
 

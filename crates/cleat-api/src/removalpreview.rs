@@ -13,6 +13,12 @@ use crate::managedcluster::RemoveStrategy;
 /// The most objects in one answer; what is more is counted.
 pub const MOST_OBJECTS: usize = 2000;
 
+/// On questions: the plan they belong to.
+pub const PLAN_LABEL: &str = "cleat.dev/plan";
+
+/// On what is to be deleted: the plan that somebody looked at and agreed to.
+pub const APPROVED_PLAN: &str = "cleat.dev/approved-plan";
+
 /// What somebody thinks of removing, and until when the answer is of interest.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -27,6 +33,7 @@ pub const MOST_OBJECTS: usize = 2000;
     derive = "PartialEq",
     doc = "A question to the cluster of this namespace: what would a removal do there?",
     printcolumn = r#"{"name": "Work", "type": "string", "jsonPath": ".spec.work"}"#,
+    printcolumn = r#"{"name": "Policy", "type": "string", "jsonPath": ".spec.policy"}"#,
     printcolumn = r#"{"name": "Leave", "type": "string", "jsonPath": ".spec.leave"}"#,
     printcolumn = r#"{"name": "Answered", "type": "date", "jsonPath": ".status.answeredAt"}"#,
     printcolumn = r#"{"name": "Expires", "type": "string", "jsonPath": ".spec.expiresAt"}"#,
@@ -37,6 +44,14 @@ pub struct RemovalPreviewSpec {
     /// What would become of the objects of this work if it were deleted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub work: String,
+    /// What would become of everything that the templates of this policy hold, if it were taken away
+    /// from the cluster.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub policy: String,
+    /// What would become of everything that this one ConfigurationPolicy, in the cluster's namespace
+    /// on the cluster, holds, if it were deleted there.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub configuration_policy: String,
     /// What would become of everything if the cluster left by this strategy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leave: Option<RemoveStrategy>,
@@ -56,6 +71,10 @@ pub struct RemovalPreviewStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub problems: Vec<String>,
+    /// What else is to be known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub notes: Vec<String>,
     /// What would become of each object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
@@ -89,7 +108,7 @@ pub struct PreviewedObject {
     /// Which incarnation of it; empty if none was seen.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// The work that brought it.
+    /// The work or the policy that brought it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
     /// What would become of it.
@@ -100,10 +119,10 @@ pub struct PreviewedObject {
     /// The field that decides it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub decided_by: String,
-    /// It was there before the work.
+    /// It was there before the work or the policy.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub adopted: bool,
-    /// How many objects would go with it that no work lists: what is in a namespace, or of a kind.
+    /// How many objects would go with it that nobody lists: what is in a namespace, or of a kind.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub takes_along: i64,
     /// What else would go with it, in words.
@@ -125,7 +144,8 @@ pub enum PreviewVerdict {
     Delete,
     /// It would stay because the work says so, without our mark.
     Orphan,
-    /// It would stay because it is somebody else's, or also somebody else's.
+    /// It would stay because it is somebody else's, or also somebody else's, or because its policy
+    /// deletes nothing.
     Keep,
     /// It would stay because the cluster leaves with everything, without our mark.
     StripMarks,

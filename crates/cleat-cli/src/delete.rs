@@ -4,20 +4,22 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use cleat_api::removalpreview::PreviewVerdict;
+use cleat_api::removalpreview::{APPROVED_PLAN, PreviewVerdict};
 use cleat_core::id::{Id, Target};
 use cleat_core::write::{Action, Outcome, Propagation, Side, Write};
-use cleat_runtime::execute::Read;
+use cleat_runtime::execute::{Executor, Read};
+use serde_json::json;
 
 use crate::Refused;
 use crate::connection::{HubArgs, Which, block_on, executor};
-use crate::preview::{Foreseen, Subject, ask, still, summary};
+use crate::preview::{Foreseen, Leaving, Subject, ask, leaving, still, summary, template_target};
 
 /// How often the hub is asked whether it is gone.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Deletes a manifestwork or a manifestworkreplicaset from the hub and waits until it, and everything
-/// of it that was to go, is gone. With `--plan` it does so only if the removal is still the one that
+/// Deletes a manifestwork, manifestworkreplicaset, policy, placementbinding or placement from the hub,
+/// or a configurationpolicy from the server it is on, and waits until it, and everything of it that was
+/// to go, is gone. With `--plan` it does so only if the removal is still the one that
 /// `cleat preview` showed; without, it shows a large one and asks.
 #[derive(clap::Args)]
 pub struct Args {
@@ -54,20 +56,28 @@ pub fn run(args: &Args) -> Result<()> {
 
 async fn delete(args: &Args) -> Result<()> {
     let hub_client = Which::from(&args.hub).client().await?;
-    let subject = Subject::parse(&args.what, &args.namespace)?;
+    let subject = Subject::parse(&args.what, Some(&args.namespace))?;
+    let target = target(&subject)?;
     let patience = Duration::from_secs(args.timeout.max(1));
-    match &args.plan {
-        Some(plan) => drop(still(&hub_client, &subject, plan, patience).await?),
-        None if args.yes => {}
+    let plan = match &args.plan {
+        Some(plan) => Some(still(&hub_client, &subject, plan, patience).await?.plan),
+        None if args.yes => None,
         None => {
             let foreseen = ask(&hub_client, &subject, patience).await?;
             if is_large(&foreseen, args) {
                 confirm(&subject, &foreseen)?;
+                Some(foreseen.plan)
+            } else {
+                None
             }
         }
-    }
+    };
+    // Who loses copies of policies must be known while that which places them is there.
+    let going = if args.no_wait { Vec::new() } else { leaving(&hub_client, &subject).await? };
     let executor = executor(Some(hub_client), None);
-    let target = target(&subject)?;
+    if let Some(plan) = &plan {
+        approve(&executor, &target, plan).await;
+    }
     let (uid, resource_version) = match executor.read(Side::Hub, &target).await {
         Read::Present(object) => {
             let text = |pointer: &str| {
@@ -76,7 +86,13 @@ async fn delete(args: &Args) -> Result<()> {
             };
             (text("/metadata/uid"), text("/metadata/resourceVersion"))
         }
-        Read::Absent => return Err(Refused(format!("there is no {subject}")).into()),
+        Read::Absent => {
+            let elsewhere = match subject {
+                Subject::Template { .. } => " on this server; choose the context of its cluster",
+                _ => "",
+            };
+            return Err(Refused(format!("there is no {subject}{elsewhere}")).into());
+        }
         Read::NoSuchKind => {
             bail!("this hub does not serve such a kind. Run `cleat init` on it first")
         }
@@ -122,9 +138,52 @@ async fn delete(args: &Args) -> Result<()> {
             Read::NoSuchKind | Read::Unknown { .. } => {}
         }
     }
+    gone_from_clusters(&executor, going).await;
     println!("{subject} is gone");
     Ok(())
 }
+
+/// Says on the object which plan somebody agreed to, for a hub that asks. Whoever may delete and not
+/// write is told by the hub if that is not enough.
+pub(crate) async fn approve(executor: &Executor, target: &Target, plan: &str) {
+    let patch = json!({ "metadata": { "annotations": { APPROVED_PLAN: plan } } });
+    let action = Action { side: Side::Hub, target: target.clone(), write: Write::Merge(patch) };
+    drop(executor.execute(vec![vec![action]]).await);
+}
+
+/// Waits until no copy of a policy is left where it was to go.
+async fn gone_from_clusters(executor: &Executor, mut going: Vec<Leaving>) {
+    let (mut pause, mut told) = (tokio::time::interval(PAUSE), String::new());
+    loop {
+        let mut still = Vec::new();
+        for one in going {
+            let id = Id {
+                group: POLICY.to_owned(),
+                resource: "policies".to_owned(),
+                namespace: one.cluster.clone(),
+                name: one.name.clone(),
+            };
+            match executor.read(Side::Hub, &Target { version: "v1".to_owned(), id }).await {
+                Read::Absent => {}
+                Read::Present(_) | Read::NoSuchKind | Read::Unknown { .. } => still.push(one),
+            }
+        }
+        if still.is_empty() {
+            return;
+        }
+        going = still;
+        let names: Vec<String> =
+            going.iter().map(|one| format!("{} on {}", one.name, one.cluster)).collect();
+        let says = format!("waiting for {}", names.join(", "));
+        if says != told {
+            eprintln!("{says}");
+            told = says;
+        }
+        pause.tick().await;
+    }
+}
+
+const POLICY: &str = "policy.open-cluster-management.io";
 
 /// What its own `Deleting` condition says.
 fn waits_for(object: &serde_json::Value) -> String {
@@ -134,15 +193,29 @@ fn waits_for(object: &serde_json::Value) -> String {
 }
 
 fn target(subject: &Subject) -> Result<Target> {
-    let (version, resource, namespace, name) = match subject {
-        Subject::Work { cluster, name } => ("v1", "manifestworks", cluster, name),
+    const WORK: &str = "work.open-cluster-management.io";
+    const CLUSTER: &str = "cluster.open-cluster-management.io";
+    let (group, version, resource, namespace, name) = match subject {
+        Subject::Work { cluster, name } => (WORK, "v1", "manifestworks", cluster, name),
         Subject::ReplicaSet { namespace, name } => {
-            ("v1alpha1", "manifestworkreplicasets", namespace, name)
+            (WORK, "v1alpha1", "manifestworkreplicasets", namespace, name)
         }
+        Subject::Policy { namespace, name } => (POLICY, "v1", "policies", namespace, name),
+        Subject::Binding { namespace, name } => {
+            (POLICY, "v1", "placementbindings", namespace, name)
+        }
+        Subject::Placement { namespace, name } => {
+            (CLUSTER, "v1beta1", "placements", namespace, name)
+        }
+        Subject::Template { namespace, name } => return Ok(template_target(namespace, name)),
         Subject::Leave { .. } => bail!("clusters leave with `cleat unjoin`"),
+        Subject::Object { .. } => {
+            let hint = format!("{subject} is no kind of ours; `kubectl delete` deletes it");
+            return Err(Refused(hint).into());
+        }
     };
     let id = Id {
-        group: "work.open-cluster-management.io".to_owned(),
+        group: group.to_owned(),
         resource: resource.to_owned(),
         namespace: namespace.clone(),
         name: name.clone(),

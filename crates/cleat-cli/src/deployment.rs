@@ -2,6 +2,7 @@
 
 use cleat_agent::registration::HubAddress;
 use cleat_core::id::{Id, Target};
+use cleat_core::leave::parts::{BOOTSTRAP, NAME, binding_name};
 use serde_json::{Value, json};
 
 /// One object, and where it goes.
@@ -21,15 +22,13 @@ pub(crate) struct Wish<'a> {
     pub(crate) lease_seconds: Option<i32>,
 }
 
-/// The name of everything that belongs to the agent.
-const NAME: &str = "cleat-agent";
-
 /// In the order in which they are applied. Works may hold anything, so the agent may do anything on
 /// its own cluster; on the hub it may do next to nothing.
 pub(crate) fn objects(wish: &Wish<'_>) -> Vec<Object> {
     let Wish { cluster, namespace, image, hub, token, strategy, labels, lease_seconds } = wish;
     let rbac = "rbac.authorization.k8s.io";
     let marks = json!({ "app": NAME });
+    let binding = binding_name(namespace);
     let meta = json!({ "name": NAME, "namespace": namespace, "labels": marks });
     let mut arguments = vec![
         "agent".to_owned(),
@@ -57,7 +56,7 @@ pub(crate) fn objects(wish: &Wish<'_>) -> Vec<Object> {
             },
             "volumeMounts": [{ "name": "bootstrap", "mountPath": "/bootstrap", "readOnly": true }],
         }],
-        "volumes": [{ "name": "bootstrap", "secret": { "secretName": "bootstrap-hub" } }],
+        "volumes": [{ "name": "bootstrap", "secret": { "secretName": BOOTSTRAP } }],
     });
     let place = |group: &str, version: &str, resource: &str, namespace: &str, name: &str| Target {
         version: version.to_owned(),
@@ -80,19 +79,19 @@ pub(crate) fn objects(wish: &Wish<'_>) -> Vec<Object> {
             object: json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta }),
         },
         Object {
-            target: place(rbac, "v1", "clusterrolebindings", "", NAME),
+            target: place(rbac, "v1", "clusterrolebindings", "", &binding),
             object: json!({
                 "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding",
-                "metadata": { "name": NAME },
+                "metadata": { "name": binding },
                 "roleRef": { "apiGroup": rbac, "kind": "ClusterRole", "name": "cluster-admin" },
                 "subjects": [{ "kind": "ServiceAccount", "name": NAME, "namespace": namespace }],
             }),
         },
         Object {
-            target: place("", "v1", "secrets", namespace, "bootstrap-hub"),
+            target: place("", "v1", "secrets", namespace, BOOTSTRAP),
             object: json!({
                 "apiVersion": "v1", "kind": "Secret",
-                "metadata": { "name": "bootstrap-hub", "namespace": namespace },
+                "metadata": { "name": BOOTSTRAP, "namespace": namespace },
                 "stringData": bootstrap,
             }),
         },

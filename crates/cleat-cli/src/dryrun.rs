@@ -1,90 +1,186 @@
-//! `cleat policy dryrun`: tries policies on given objects and says what they would say. It never
-//! talks to a server.
+//! `cleat policy dryrun`: tries policies on given objects, or on those of a cluster, and says what they
+//! would say. Nothing is changed; without `--from-cluster` no server is talked to.
 //!
 //! A file may hold several ConfigurationPolicies, and Policies with such in them; each is tried on
 //! the same objects.
 
+mod cluster;
+mod colour;
+mod generate;
+mod input;
 mod kinds;
+mod log;
 mod lookups;
+mod spelling;
 mod status;
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use clap::Subcommand;
 use cleat_agent::policy::templates;
-use cleat_api::configurationpolicy::{
-    ConfigurationPolicySpec, DISABLE_TEMPLATES, ENCRYPTION_IV, reason,
-};
-use cleat_core::policy::dryrun::{DryRun, Input, dry_run};
-use cleat_core::policy::observed::{Pick, Templates};
+use cleat_api::configurationpolicy::{DISABLE_TEMPLATES, ENCRYPTION_IV, reason};
+use cleat_core::policy::dryrun::{DryRun, Given, Input, World, dry_run};
+use cleat_core::policy::observed::{Kind, KindName, Pick, Resolution, Seen, Template, Templates};
 use cleat_template::{Delimiters, ResolveOptions, Source, TemplateError, has_template, resolve};
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use self::cluster::Cluster;
+use self::colour::Colours;
+use self::input::Tried;
 use self::kinds::Kinds;
-use self::lookups::Objects;
+use self::log::{Log, Logged};
+use crate::Which;
 
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
+    #[command(subcommand)]
+    verb: Option<Verb>,
     /// The file with the policy; - is standard input
-    #[arg(short, long)]
-    policy: PathBuf,
-    /// Files with the objects that are there; - is standard input
+    #[arg(short, long, required = true)]
+    policy: Option<PathBuf>,
+    /// Files with the objects that are there, or folders of such files; - is standard input
     resources: Vec<PathBuf>,
     /// A file with the status that is expected, or a part of it
     #[arg(short = 'c', long)]
     desired_status: Option<PathBuf>,
     /// Print how objects differ
-    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, default_missing_value = "true")]
+    #[arg(long, default_value_t = true, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     print_diffs: bool,
     /// Print differences whole, however long
     #[arg(long)]
     full_diffs: bool,
-    /// Accepted for compatibility: nothing is coloured
-    #[arg(long, hide = true)]
+    /// Print without colours, as is done where no terminal is [CLICOLOR_FORCE=1: with them]
+    #[arg(long)]
     no_colors: bool,
-    /// Write the messages to this file too
+    /// Print what is asked of the objects or the cluster, and the answers, to standard error
+    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    log: Option<bool>,
+    /// The same, to the end of this file
+    #[arg(long)]
+    log_path: Option<PathBuf>,
+    /// Write the messages to this file rather than printing them
     #[arg(long)]
     messages_path: Option<PathBuf>,
     /// Write the status to this file, as YAML
     #[arg(long)]
     status_path: Option<PathBuf>,
-    /// A file with kinds beyond Kubernetes' own: a list of Group, Version, Kind, Plural and Scope
+    /// A file with kinds beyond Kubernetes' own, as `generate` writes it
     #[arg(long, env = "DRYRUN_MAPPINGS_FILE")]
     mappings_file: Option<PathBuf>,
+    /// Try it on the objects of a cluster, which is only read, and asked in dry runs what it would make
+    /// of updates; given objects do not count
+    #[arg(long, env = "DRYRUN_FROM_CLUSTER", default_value_t = false, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = is_true, hide_possible_values = true)]
+    from_cluster: bool,
+    /// The kubeconfig of that cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's own account]
+    #[arg(long)]
+    kubeconfig: Option<PathBuf>,
+    /// Which context of it [default: the current one]
+    #[arg(long)]
+    context: Option<String>,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Print the kinds of a cluster, as --mappings-file takes them.
+    Generate {
+        /// The kubeconfig of the cluster [default: $KUBECONFIG, ~/.kube/config, or the pod's own
+        /// account]
+        #[arg(long)]
+        kubeconfig: Option<PathBuf>,
+        /// Which context of it [default: the current one]
+        #[arg(long)]
+        context: Option<String>,
+    },
+}
+
+/// Whatever an environment may say but this is no.
+fn is_true(text: &str) -> Result<bool, std::convert::Infallible> {
+    Ok(text == "true")
 }
 
 /// The exit code: 0 if all policies hold, 2 if one does not.
 pub fn run(args: &Args) -> Result<u8> {
-    let policies = policies(&args.policy)?;
-    let mut objects = Vec::new();
-    for path in &args.resources {
-        objects.extend(documents(path)?);
+    if let Some(Verb::Generate { kubeconfig, context }) = &args.verb {
+        let which = Which { kubeconfig: kubeconfig.clone(), context: context.clone() };
+        generate::run(&which)?;
+        return Ok(0);
     }
+    let Some(path) = &args.policy else { bail!("name a policy with --policy") };
+    let policies = input::policies(path)?;
+    let log = match (args.log, &args.log_path) {
+        (Some(false), Some(_)) => bail!("--log-path cannot be set when --log is false"),
+        (_, Some(path)) => Log::file(path)?,
+        (Some(true), None) => Log::console(),
+        (Some(false) | None, None) => Log::default(),
+    };
+    if args.from_cluster {
+        if !args.resources.is_empty() {
+            eprintln!("the given objects do not count: it is tried on those of the cluster");
+        }
+        let which = Which { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
+        let cluster = Cluster::connect(&which)?;
+        return said(args, &policies, &log, |policy| {
+            let run = policy.tried(&Logged { world: &cluster, log: &log });
+            match cluster.failure() {
+                Some(failure) => bail!("{failure}"),
+                None => run,
+            }
+        });
+    }
+    let mut objects = input::objects(&args.resources)?;
     let mut kinds = Kinds::known();
     kinds.learn(&objects);
     if let Some(path) = &args.mappings_file {
-        kinds.read(&text(path)?).with_context(|| format!("read {}", path.display()))?;
+        kinds.read(&input::text(path)?).with_context(|| format!("read {}", path.display()))?;
     }
+    input::placed(&mut objects, &kinds)?;
+    // Every cluster has it.
+    objects.push(
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "default" } }),
+    );
+    said(args, &policies, &log, |policy| {
+        let namespaces = policy.namespaces();
+        let world = Given { objects: &objects, kinds: kinds.all(), namespaces: &namespaces };
+        policy.tried(&Logged { world: &world, log: &log })
+    })
+}
+
+/// Tries each policy, and tells what came of it.
+fn said(
+    args: &Args,
+    policies: &[Tried],
+    log: &Log,
+    tried: impl Fn(&Tried) -> Result<DryRun>,
+) -> Result<u8> {
+    let colours = Colours::wanted(args.no_colors);
     let desired = match &args.desired_status {
-        Some(path) => documents(path)?.into_iter().next(),
+        Some(path) => input::documents(path)?.into_iter().next(),
         None => None,
     };
-    let several = policies.len() > 1;
     let (mut code, mut messages, mut statuses) = (0, String::new(), Vec::new());
-    for policy in &policies {
-        let run = policy.tried(&objects, &kinds)?;
-        if several {
+    for policy in policies {
+        for doubt in &policy.doubts {
+            eprintln!("{}: {doubt}; a server would not take it", policy.name);
+        }
+        log.say(&format!("policy {}", policy.name));
+        let run = tried(policy).with_context(|| format!("cannot try {}", policy.name))?;
+        if policies.len() > 1 {
             println!("# Policy {}:", policy.name);
         }
         if let Some(desired) = &desired {
             let found = serde_json::to_value(&run.status)?;
-            let (text, matches) = status::compared(desired, &found);
-            print!("{text}");
-            code = code.max(if matches { 0 } else { 2 });
+            let (text, _) = status::compared(desired, &found, colours);
+            println!("{text}");
         }
-        print!("{}", printed(&run, args));
+        if args.print_diffs {
+            print!("{}", colours.diff(&run.shown_diffs(args.full_diffs)));
+        }
+        if args.messages_path.is_none() {
+            print!("{}", run.shown_messages());
+        }
         code = code.max(run.exit_code());
         for message in &run.messages {
             messages.push_str(message);
@@ -97,14 +193,6 @@ pub fn run(args: &Args) -> Result<u8> {
     Ok(code)
 }
 
-fn printed(run: &DryRun, args: &Args) -> String {
-    let whole = run.render(args.full_diffs);
-    match whole.split_once("# Compliance messages:") {
-        Some((_, messages)) if !args.print_diffs => format!("# Compliance messages:{messages}"),
-        _ => whole,
-    }
-}
-
 fn write(path: Option<&Path>, text: &str) -> Result<()> {
     match path {
         None => Ok(()),
@@ -114,155 +202,103 @@ fn write(path: Option<&Path>, text: &str) -> Result<()> {
     }
 }
 
-fn text(path: &Path) -> Result<String> {
-    if path == Path::new("-") {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("read standard input")?;
-        return Ok(text);
-    }
-    std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))
-}
-
-/// The objects in a file; lists are taken apart.
-fn documents(path: &Path) -> Result<Vec<Value>> {
-    let text = text(path)?;
-    let all: Vec<Value> = serde_saphyr::from_multiple(&text)
-        .with_context(|| format!("read the YAML in {}", path.display()))?;
-    let mut objects = Vec::new();
-    for one in all.into_iter().filter(|one| !one.is_null()) {
-        match one.get("items").and_then(Value::as_array) {
-            Some(items) if one.get("kind").is_some_and(|kind| kind == "List") => {
-                objects.extend(items.iter().cloned());
-            }
-            _ => objects.push(one),
-        }
-    }
-    Ok(objects)
-}
-
-/// One policy to try.
-struct Tried {
-    name: String,
-    namespace: String,
-    annotations: Value,
-    spec: ConfigurationPolicySpec,
-}
-
-fn policies(path: &Path) -> Result<Vec<Tried>> {
-    let mut all = Vec::new();
-    for object in documents(path)? {
-        match object.get("kind").and_then(Value::as_str) {
-            Some("ConfigurationPolicy") => all.push(Tried::read(&object, None)?),
-            Some("Policy") => {
-                let action = object.pointer("/spec/remediationAction").and_then(Value::as_str);
-                let templates = object.pointer("/spec/policy-templates").and_then(Value::as_array);
-                let definitions = templates.into_iter().flatten();
-                for one in definitions.filter_map(|template| template.get("objectDefinition")) {
-                    if one.get("kind").is_some_and(|kind| kind == "ConfigurationPolicy") {
-                        all.push(Tried::read(one, action)?);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-    if all.is_empty() {
-        bail!("{} has no ConfigurationPolicy in it", path.display());
-    }
-    Ok(all)
-}
-
 impl Tried {
-    fn read(object: &Value, action: Option<&str>) -> Result<Self> {
-        let text = |pointer: &str| {
-            object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
-        let name = text("/metadata/name");
-        let mut spec = object.get("spec").cloned().unwrap_or_default();
-        if let Some(fields) = spec.as_object_mut() {
-            let own = fields.get("remediationAction").and_then(Value::as_str).unwrap_or_default();
-            let said = match own.eq_ignore_ascii_case("informonly") {
-                true => Some("inform"),
-                false => action,
-            };
-            if let Some(said) = said {
-                fields.insert("remediationAction".to_owned(), Value::String(said.to_owned()));
-            }
-        }
-        let spec = serde_json::from_value(spec)
-            .with_context(|| format!("understand the ConfigurationPolicy {name}"))?;
-        let annotations = object.pointer("/metadata/annotations").cloned().unwrap_or_default();
-        Ok(Self { name, namespace: text("/metadata/namespace"), annotations, spec })
+    /// Namespaces that are there although no object says so: those whose names are spelled out, for
+    /// they are meant to be there.
+    fn namespaces(&self) -> Vec<String> {
+        let included = &self.spec.namespace_selector.include;
+        let spelled = included.iter().filter(|name| !name.contains(['*', '?', '[', '\\']));
+        spelled.cloned().collect()
     }
 
-    fn annotation(&self, name: &str) -> Option<&str> {
-        self.annotations.get(name).and_then(Value::as_str)
-    }
-
-    fn tried(&self, objects: &[Value], kinds: &Kinds) -> Result<DryRun> {
+    fn tried(&self, world: &dyn World) -> Result<DryRun> {
         if self.annotation(ENCRYPTION_IV).is_some_and(|vector| !vector.is_empty()) {
             bail!("{} has encrypted values, which only its cluster can read", self.name);
         }
         let now = Timestamp::now();
-        let lookups = Objects::new(objects, kinds);
         let options = ResolveOptions::managed(now);
-        let templates = self.templates(&lookups, &options);
-        let definitions: Vec<Value> = match &templates {
-            Templates::Known(all) => {
-                all.iter().map(|one| one.spec.object_definition.clone()).collect()
-            }
+        let templates = self.templates(world, &options)?;
+        let all: Vec<Template> = match &templates {
+            Templates::Known(all) => all.clone(),
             Templates::Failed { .. } => Vec::new(),
         };
         let options = ResolveOptions { skip_object: true, ..options };
+        let mut failure = None;
         let mut resolved = |index: usize, pick: &Pick| {
-            let Some(definition) = definitions.get(index) else {
-                return cleat_core::policy::observed::Resolution::Skipped;
-            };
-            let served = kinds.of(definition);
-            let live = served
-                .filter(|_| !pick.name.is_empty())
-                .and_then(|_| lookups.named(definition, &pick.namespace, &pick.name));
-            let namespaced = served.is_some_and(|served| served.namespaced);
-            let dot = templates::dot(pick, namespaced, &live.unwrap_or(Value::Null));
-            templates::meant(resolve(Source::Object(definition), &dot, &lookups, &options))
+            let Some(template) = all.get(index) else { return Resolution::Skipped };
+            let definition = &template.spec.object_definition;
+            let (live, namespaced) = live(world, template, pick);
+            let dot = templates::dot(pick, namespaced, &live);
+            let lookups = lookups::From(world);
+            let resolved = resolve(Source::Object(definition), &dot, &lookups, &options);
+            let resolution = templates::meant(resolved);
+            if let Resolution::Failed { message, .. } = &resolution {
+                failure.get_or_insert_with(|| message.clone());
+            }
+            resolution
         };
-        Ok(dry_run(Input {
+        let run = dry_run(Input {
             name: self.name.clone(),
             namespace: self.namespace.clone(),
             spec: self.spec.clone(),
             templates,
-            objects: objects.to_vec(),
-            kinds: kinds.all().clone(),
+            world,
             now,
             say: templates::say,
             resolve: &mut resolved,
-        }))
+        });
+        // What is said about objects whose templates failed is about nothing.
+        if let Some(failure) = failure {
+            bail!("{failure}");
+        }
+        run.context("the cluster changes faster than it can be looked at; try again")
     }
 
-    fn templates(&self, lookups: &Objects<'_>, options: &ResolveOptions) -> Templates {
+    fn templates(&self, world: &dyn World, options: &ResolveOptions) -> Result<Templates> {
         let disabled = self.annotation(DISABLE_TEMPLATES) == Some("true");
-        let failed = |message: String| Templates::Failed {
-            reason: reason::TEMPLATE_ERROR,
-            message,
-            passing: false,
-        };
         let Some(raw) = &self.spec.object_templates_raw else {
             let all = self.spec.object_templates.clone().unwrap_or_default();
-            return Templates::Known(templates::prepared(all, disabled, false));
+            return Ok(Templates::Known(templates::prepared(all, disabled, false)));
         };
+        let mut sensitive = false;
         let value = if disabled || !has_template(raw, &Delimiters::default(), false) {
-            serde_saphyr::from_str(raw).map_err(|error| error.to_string())
+            templates::unresolved(raw)
         } else {
             let dot = cleat_template::Context::empty();
-            match resolve(Source::Yaml(raw), &dot, lookups, options) {
-                Ok(resolution) => Ok(resolution.value),
+            match resolve(Source::Yaml(raw), &dot, &lookups::From(world), options) {
+                Ok(resolution) => {
+                    sensitive = resolution.sensitive;
+                    Ok(resolution.value)
+                }
                 Err(TemplateError::Result(message)) => Err(message),
-                Err(error) => return failed(error.condition()),
+                Err(error) => bail!("{}", error.condition()),
             }
         };
-        match value.and_then(templates::parsed_raw) {
+        let parsed = value.and_then(|value| templates::parsed_raw(value, sensitive));
+        Ok(match parsed {
             Ok(all) => Templates::Known(templates::prepared(all, true, false)),
-            Err(error) => failed(format!("Error parsing object-templates-raw YAML: {error}")),
-        }
+            Err(error) => Templates::Failed {
+                reason: reason::TEMPLATE_ERROR,
+                message: format!("Error parsing object-templates-raw YAML: {error}"),
+                passing: false,
+            },
+        })
+    }
+}
+
+/// The object that a definition is resolved for, as templates see it, and whether it lives in a
+/// namespace.
+fn live(world: &dyn World, template: &Template, pick: &Pick) -> (Value, bool) {
+    let definition = &template.spec.object_definition;
+    let field =
+        |name: &str| definition.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let name = KindName { api_version: field("apiVersion"), kind: field("kind") };
+    let Kind::Served(served) = world.kind(&name) else { return (Value::Null, false) };
+    if !templates::sees_object(template, pick) {
+        return (Value::Null, served.namespaced);
+    }
+    match world.object(&served.target(&pick.namespace, &pick.name)) {
+        Seen::Present(present) => ((*present.object).clone(), served.namespaced),
+        _ => (Value::Null, served.namespaced),
     }
 }

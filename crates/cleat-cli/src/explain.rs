@@ -14,15 +14,16 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use clap::ValueEnum;
 use cleat_core::explain::{
-    Explanation, Progress, Seen, Style, Subject, Verdict, Wish, explain, text,
+    Contexts, Explanation, Progress, Seen, Style, Subject, Verdict, Wish, explain, text,
 };
-use cleat_core::id::Id;
+use cleat_core::id::{Id, Target};
 use futures::StreamExt as _;
 use jiff::Timestamp;
 use kube::Client;
 use kube::config::Kubeconfig;
 
 use self::answer::Servers;
+use self::kinds::Table;
 use crate::connection::{ClusterArgs, Which, block_on};
 use crate::{HALTED, REFUSED, Refused};
 
@@ -112,6 +113,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             Some(name) => connect(args, &which, name).await?,
             None => None,
         };
+        let contexts = Contexts {
+            here: args.context.clone(),
+            cluster: cluster.as_deref().and_then(|name| context_of(args, name)),
+        };
         let subject = Subject {
             id,
             wish: if args.deleted { Wish::Gone } else { Wish::Whatever },
@@ -119,9 +124,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         };
         let servers = servers.with_cluster(connected);
         if args.watch {
-            watch(args, &servers, &subject).await
+            watch(args, &servers, &subject, &contexts).await
         } else {
-            once(args, &servers, &subject).await
+            once(args, &servers, &subject, &contexts).await
         }
     })
 }
@@ -140,6 +145,28 @@ pub async fn ask(
     let subject = Subject { id, wish, cluster };
     let servers = servers.with_cluster(client);
     Ok(told(&servers, &subject, Timestamp::now()).await?.0)
+}
+
+/// Where an object is that somebody named as `kubectl` would take it.
+pub(crate) async fn locate(
+    client: &Client,
+    kind: &str,
+    name: &str,
+    namespace: &str,
+) -> Result<Target> {
+    let table = Table::read(client).await.context("ask the server what it serves")?;
+    let served = table.meant(kind)?;
+    if served.namespaced && namespace.is_empty() {
+        let hint = format!("{kind} {name} lives in a namespace; say which with -n");
+        return Err(Refused(hint).into());
+    }
+    let id = Id {
+        group: served.group.clone(),
+        resource: served.resource.clone(),
+        namespace: if served.namespaced { namespace.to_owned() } else { String::new() },
+        name: name.to_owned(),
+    };
+    Ok(Target { version: served.version.clone(), id })
 }
 
 /// `KIND/NAME`, or `KIND NAME`.
@@ -196,6 +223,16 @@ async fn connect(args: &Args, which: &Which, name: &str) -> Result<Option<Client
     Ok(Some(there.client().await.context("reach the cluster")?))
 }
 
+/// By which context the cluster is reached, where commands can say so: in the same file.
+fn context_of(args: &Args, name: &str) -> Option<String> {
+    let ClusterArgs { cluster_kubeconfig, cluster_context } = &args.there;
+    match (cluster_kubeconfig, cluster_context) {
+        (Some(_), _) => None,
+        (None, Some(context)) => Some(context.clone()),
+        (None, None) => Some(name.to_owned()),
+    }
+}
+
 /// Asks until there is something to tell; also how it would have been told at `then`.
 async fn told(
     servers: &Servers,
@@ -238,21 +275,33 @@ fn code(verdict: Verdict) -> u8 {
     }
 }
 
-async fn once(args: &Args, servers: &Servers, subject: &Subject) -> Result<ExitCode> {
-    let (told, _) = told(servers, subject, Timestamp::now()).await?;
+async fn once(
+    args: &Args,
+    servers: &Servers,
+    subject: &Subject,
+    contexts: &Contexts,
+) -> Result<ExitCode> {
+    let (mut told, _) = told(servers, subject, Timestamp::now()).await?;
+    contexts.in_commands(&mut told.tree);
     print(args, &told)?;
     Ok(ExitCode::from(code(told.verdict)))
 }
 
 /// Prints whenever something changed, until nothing stands in the way.
-async fn watch(args: &Args, servers: &Servers, subject: &Subject) -> Result<ExitCode> {
+async fn watch(
+    args: &Args,
+    servers: &Servers,
+    subject: &Subject,
+    contexts: &Contexts,
+) -> Result<ExitCode> {
     let begun = Timestamp::now();
     let mut pause = tokio::time::interval(PAUSE);
     let mut before: Option<Explanation> = None;
     let screen = std::io::stdout().is_terminal() && args.output.is_none();
     loop {
         pause.tick().await;
-        let (told, same_time) = told(servers, subject, begun).await?;
+        let (mut told, same_time) = told(servers, subject, begun).await?;
+        contexts.in_commands(&mut told.tree);
         let first = before.is_none();
         let changed = before.as_ref() != Some(&same_time);
         if screen {

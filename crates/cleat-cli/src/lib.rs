@@ -10,6 +10,7 @@ pub mod completions;
 mod connection;
 pub mod delete;
 mod deployment;
+mod discovery;
 pub mod dryrun;
 pub mod explain;
 pub mod init;

@@ -1,6 +1,8 @@
 //! `cleat preview`: what a removal would do, before anybody does it.
 
 mod ask;
+mod direct;
+mod questions;
 mod show;
 mod subject;
 
@@ -11,8 +13,11 @@ use clap::ValueEnum;
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_core::preview::changes;
 use kube::Client;
+use serde_json::Value;
 
 pub(crate) use self::ask::{Foreseen, ask};
+pub(crate) use self::direct::template_target;
+pub(crate) use self::questions::{Leaving, leaving};
 pub(crate) use self::show::summary;
 pub(crate) use self::subject::Subject;
 use crate::Refused;
@@ -24,8 +29,9 @@ const MOST_CHANGES: usize = 20;
 
 /// Shows what a removal would do on each cluster: what would be deleted, orphaned or kept, why and by
 /// which field, what would go along, and what would stand in the way. Nothing is changed: the
-/// clusters' agents answer from what they see and from dry runs. A cluster that does not answer is
-/// unknown, not empty. The plan's hash at the end is good for `cleat delete --plan` and
+/// clusters' agents answer from what they see and from dry runs; objects on the very server that
+/// --context names are looked at there. A cluster that does not answer is unknown, not empty. The
+/// plan's hash at the end is good for `cleat delete --plan` and
 /// `cleat unjoin --plan`.
 #[derive(clap::Args)]
 pub struct Args {
@@ -43,13 +49,17 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    /// If this were deleted from the hub
+    /// If this were deleted
+    ///
+    /// On a hub: a manifestwork, manifestworkreplicaset, policy, placementbinding or placement; also a
+    /// configurationpolicy that a policy brought to a cluster (-n CLUSTER). On any server: a
+    /// configurationpolicy there, or any other object.
     Delete {
-        /// As KIND/NAME, such as manifestwork/shop or manifestworkreplicaset/shop
+        /// As KIND/NAME, such as manifestwork/shop, policy/baseline or deployment/web
         what: String,
         /// Its namespace; for a work, the cluster's name
         #[arg(long, short)]
-        namespace: String,
+        namespace: Option<String>,
     },
     /// If this cluster left the fleet
     Unjoin {
@@ -71,7 +81,7 @@ pub fn run(args: &Args) -> Result<()> {
     block_on(async {
         let hub_client = Which::from(&args.hub).client().await?;
         let subject = match &args.verb {
-            Verb::Delete { what, namespace } => Subject::parse(what, namespace)?,
+            Verb::Delete { what, namespace } => Subject::parse(what, namespace.as_deref())?,
             Verb::Unjoin { name, remove_strategy } => Subject::Leave {
                 cluster: name.clone(),
                 strategy: remove_strategy.map(RemoveStrategy::from),
@@ -89,6 +99,17 @@ pub fn run(args: &Args) -> Result<()> {
         print!("{text}");
         Ok(())
     })
+}
+
+/// What deleting something would do, as `-o json` prints it, to whoever has a client already.
+pub async fn foresee(
+    client: &Client,
+    what: &str,
+    namespace: Option<&str>,
+    patience: Duration,
+) -> Result<Value> {
+    let subject = Subject::parse(what, namespace)?;
+    Ok(show::value(&ask(client, &subject, patience).await?))
 }
 
 /// Looks again at what somebody agreed to under this hash, and refuses if it is not that any more.

@@ -24,6 +24,7 @@ use serde_json::json;
 
 use self::progress::Progress;
 use crate::connection::{HubArgs, Which, block_on, executor, perform};
+use crate::delete::approve;
 use crate::preview::{Subject, still};
 use crate::strategy::Strategy;
 use crate::{Halted, Refused};
@@ -101,6 +102,9 @@ async fn unjoin(args: &Args, hub_client: &Client) -> Result<()> {
         drop(still(hub_client, &subject, plan, patience).await?);
     }
     let executor = executor(Some(hub_client.clone()), None);
+    if let Some(plan) = &args.plan {
+        approve(&executor, &hub::target(&args.name), plan).await;
+    }
     begin(args, &executor, &cluster).await?;
     if args.no_wait {
         println!("{} is leaving; `cleat unjoin {}` shows how that goes", args.name, args.name);

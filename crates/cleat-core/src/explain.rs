@@ -31,7 +31,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub use self::question::{Answer, Contents, Kind, Listed, Place, Question, Seen, Unread};
-pub use self::tree::{Act, Node, ObjectRef, Reason, Style, Weight, text};
+pub use self::tree::{Act, Contexts, Node, ObjectRef, Reason, Style, Weight, text};
 use crate::id::Id;
 
 /// What people ask about.

@@ -10,6 +10,7 @@ pub mod agent;
 pub mod carried;
 pub mod clean;
 mod finish;
+pub mod ground;
 pub mod hub;
 mod obstacle;
 mod order;

@@ -4,6 +4,7 @@
 //! ledger is the policy's own status: an object that will be made is listed there before it is.
 
 pub mod compare;
+pub mod departure;
 mod desired;
 pub mod dryrun;
 mod evaluate;
@@ -13,6 +14,7 @@ mod interval;
 mod judge;
 pub mod memory;
 pub mod observed;
+pub mod outlook;
 mod plan;
 mod prune;
 mod reader;

@@ -6,6 +6,7 @@
 mod answer;
 mod digest;
 mod expire;
+pub mod guard;
 
 #[cfg(test)]
 mod tests;

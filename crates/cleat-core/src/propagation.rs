@@ -23,6 +23,7 @@
 mod bind;
 mod content;
 mod event;
+pub mod outlook;
 mod policyset;
 mod replica;
 mod report;

@@ -17,6 +17,8 @@ mod report;
 mod request;
 pub mod rules;
 mod service;
+mod standing;
+mod whereabouts;
 
 #[cfg(test)]
 mod tests;
@@ -26,3 +28,5 @@ pub use latch::LATCH_LIFE;
 pub use report::{Probe, Seen, is_going, judge, report};
 pub use request::{Operation, Request};
 pub use service::{Criterion, Service, definition_id, namespace_id};
+pub use standing::Standing;
+pub use whereabouts::{Whereabouts, whereabouts};

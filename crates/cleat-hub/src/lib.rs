@@ -19,3 +19,5 @@ mod stranded;
 mod ttl;
 mod view;
 mod written;
+
+pub use propagation::outlook;

@@ -3,6 +3,7 @@
 
 mod confirm;
 mod follow;
+pub mod outlook;
 pub(crate) mod rotation;
 mod templates;
 pub(crate) mod view;

@@ -21,6 +21,7 @@ use std::time::Duration;
 use cleat_api::criticalservice::{DEFINITION, GROUP, RESOURCE, VERSION};
 use cleat_core::protection::rules::Place;
 use cleat_core::protection::{Criterion, Sight, Tally, bundle};
+use cleat_runtime::census::Turns;
 use cleat_runtime::execute::{self, Executor};
 use cleat_runtime::follow::{Follow, Held, Scope};
 use cleat_runtime::kinds::Kinds;
@@ -82,6 +83,7 @@ struct Context {
     mirror: Mirror,
     kinds: Kinds,
     knowers: Knowers,
+    turns: Turns,
     denials: Mutex<BTreeMap<String, Vec<cleat_api::criticalservice::Denial>>>,
     probes: Mutex<BTreeMap<String, probe::Probed>>,
     cycles: Mutex<BTreeMap<String, Vec<String>>>,
@@ -152,6 +154,7 @@ pub fn start(config: Config, tasks: &Tasks) -> Protection {
         mirror,
         kinds,
         knowers,
+        turns: Turns::default(),
         denials: Mutex::default(),
         probes: Mutex::default(),
         cycles: Mutex::default(),

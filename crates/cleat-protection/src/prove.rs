@@ -7,7 +7,8 @@ use std::time::Duration;
 use cleat_api::criticalservice::{CriticalService, GROUP, RESOURCE, VERSION};
 use cleat_core::id::{Id, Target};
 use cleat_core::protection::{
-    Criterion, Knowledge, Question, Service, Sight, Tally, definition_id,
+    Criterion, Knowledge, Question, Request, Service, Sight, Tally, Whereabouts, definition_id,
+    whereabouts,
 };
 use cleat_core::write::Side;
 use cleat_runtime::census::{Counted, Proof, prove_none};
@@ -15,6 +16,7 @@ use cleat_runtime::execute::Read;
 use cleat_runtime::kinds::Mapping;
 use futures::future::join_all;
 use kube::api::{Api, ListParams};
+use kube::core::PartialObjectMeta;
 use serde_json::Value;
 
 use crate::Context;
@@ -36,11 +38,12 @@ impl Context {
     /// Finds out all of it. `Err`: the CriticalServices cannot be known.
     pub(crate) async fn prove(
         &self,
+        request: &Request,
         questions: &BTreeSet<Question>,
         known: &mut Knowledge,
     ) -> Result<(), String> {
         let answers = join_all(questions.iter().map(async |question| match question {
-            Question::Services => Answer::Services(self.prove_services().await),
+            Question::Services => Answer::Services(self.prove_services_of(request).await),
             Question::Object(id) => Answer::Object(id.clone(), self.prove_object(id).await),
             Question::Tally(criterion) => {
                 Answer::Tally(criterion.clone(), self.prove_tally(criterion).await)
@@ -62,17 +65,49 @@ impl Context {
         Ok(())
     }
 
-    /// All CriticalServices, now. A cache of them is right about those that have the revision that
-    /// the server has; only others are read.
+    /// All CriticalServices that a request could be about, now.
+    async fn prove_services_of(&self, request: &Request) -> Result<Arc<[Arc<Service>]>, String> {
+        let Some(places) = whereabouts(request) else { return self.prove_services().await };
+        let mut all = Vec::new();
+        for found in join_all(places.iter().map(|place| self.list_services(Some(place)))).await {
+            match found {
+                Ok(found) => all.extend(found),
+                // An older definition cannot be selected by.
+                Err(kube::Error::Api(status)) if status.code == 400 => {
+                    return self.prove_services().await;
+                }
+                Err(error) => return self.no_services(error).await,
+            }
+        }
+        self.read_changed(all).await
+    }
+
+    /// All CriticalServices, now.
     pub(crate) async fn prove_services(&self) -> Result<Arc<[Arc<Service>]>, String> {
+        match self.list_services(None).await {
+            Ok(all) => self.read_changed(all).await,
+            Err(error) => self.no_services(error).await,
+        }
+    }
+
+    async fn list_services(
+        &self,
+        place: Option<&Whereabouts>,
+    ) -> kube::Result<Vec<PartialObjectMeta<CriticalService>>> {
         let services: Api<CriticalService> = Api::all(self.config.client.clone());
         let mut page = ListParams::default();
         page.label_selector.clone_from(&self.config.labels);
+        page.field_selector = place.map(Whereabouts::field_selector);
+        Ok(services.list_metadata(&page).await?.items)
+    }
+
+    /// A cache is right about those that have the revision that the server has; only others are
+    /// read.
+    async fn read_changed(
+        &self,
+        live: Vec<PartialObjectMeta<CriticalService>>,
+    ) -> Result<Arc<[Arc<Service>]>, String> {
         let cached = self.services.revisions();
-        let live = match services.list_metadata(&page).await {
-            Ok(list) => list.items,
-            Err(error) => return self.no_services(error).await,
-        };
         let mut all = Vec::with_capacity(live.len());
         let mut changed = Vec::new();
         for one in live {
@@ -90,6 +125,8 @@ impl Context {
             }
         }
         all.sort_by(|one, other| one.name.cmp(&other.name));
+        // One may be about a request in two ways.
+        all.dedup_by(|one, other| one.name == other.name);
         Ok(all.into())
     }
 
@@ -154,8 +191,11 @@ impl Context {
         let (group, resource) = &kind;
         let proof = match self.kinds.preferred(group, resource).await {
             Mapping::Mapped(mapped) => match self.knowers.census(&kind) {
-                Some(census) => census.prove_none(finalizer, PATIENCE).await,
-                None => prove_none(&self.config.client, &mapped, finalizer, PATIENCE).await,
+                Some(census) => census.prove_none(finalizer, &self.turns, PATIENCE).await,
+                None => {
+                    let client = &self.config.client;
+                    prove_none(client, &mapped, finalizer, &self.turns, PATIENCE).await
+                }
             },
             Mapping::NoSuchKind => Proof::NoSuchKind,
             Mapping::Unknown(why) => Proof::Unknown(discovery_failed(&why)),

@@ -140,7 +140,7 @@ impl Context {
                 Decision::Allow { warnings } => return Ok(warnings),
                 Decision::Deny(denial) => return Err(Box::new(denial)),
                 Decision::Prove(questions) => {
-                    self.prove(&questions, &mut known).await.map_err(unsure)?;
+                    self.prove(request, &questions, &mut known).await.map_err(unsure)?;
                 }
             }
         }

@@ -17,8 +17,8 @@ use tokio::time::Instant;
 
 use self::count::Count;
 pub use self::count::Counted;
-pub use self::proof::Proof;
 use self::proof::Since;
+pub use self::proof::{Proof, Turns};
 use crate::kinds::Mapped;
 use crate::path;
 use crate::reflect::{Sink, Wish, reflect};
@@ -44,6 +44,8 @@ struct Shared {
 struct State {
     count: Count,
     closed: bool,
+    /// What was counted is of a history that the server does not have any more.
+    outdated: bool,
 }
 
 /// Ends the watch when nobody holds it any more.
@@ -87,13 +89,21 @@ impl Census {
     }
 
     /// Looks whether there is any object, or any with a finalizer, as of now or later.
-    pub async fn prove_none(&self, finalizer: Option<&str>, patience: Duration) -> Proof {
+    pub async fn prove_none(
+        &self,
+        finalizer: Option<&str>,
+        turns: &Turns,
+        patience: Duration,
+    ) -> Proof {
+        let put_back = || self.shared.count_anew();
         let since = {
             let state = self.shared.lock();
             let many = state.count.exceeds(proof::READ);
-            state.count.reached(finalizer).map(|revision| Since { revision, many })
+            let reached = state.count.reached(finalizer).filter(|_| !state.outdated);
+            reached.map(|revision| Since { revision, many, put_back: &put_back })
         };
-        proof::prove(&self.shared.client, &self.shared.source, finalizer, since, patience).await
+        let Shared { client, source, .. } = &*self.shared;
+        proof::prove(client, source, finalizer, since, turns, patience).await
     }
 }
 
@@ -102,18 +112,24 @@ pub async fn prove_none(
     client: &Client,
     kind: &Mapped,
     finalizer: Option<&str>,
+    turns: &Turns,
     patience: Duration,
 ) -> Proof {
     let Ok(path) = path::everywhere(&kind.group, &kind.version, &kind.resource) else {
         return Proof::NoSuchKind;
     };
     let source = Source { path, query: String::new(), form: Form::Metadata };
-    proof::prove(client, &source, finalizer, None, patience).await
+    proof::prove(client, &source, finalizer, None, turns, patience).await
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count_anew(&self) {
+        self.lock().outdated = true;
+        self.attention.notify_one();
     }
 
     fn tell(&self, changed: bool) {
@@ -129,7 +145,12 @@ impl Sink for Shared {
     }
 
     fn wish(&self) -> Wish {
-        if self.lock().closed { Wish::EndAt(Instant::now()) } else { Wish::GoOn }
+        let state = self.lock();
+        match (state.closed, state.outdated) {
+            (true, _) => Wish::EndAt(Instant::now()),
+            (false, true) => Wish::List,
+            (false, false) => Wish::GoOn,
+        }
     }
 
     fn attention(&self) -> &Notify {
@@ -137,7 +158,9 @@ impl Sink for Shared {
     }
 
     fn list_began(&self) {
-        self.lock().count.list_began();
+        let mut state = self.lock();
+        state.outdated = false;
+        state.count.list_began();
     }
 
     fn listed(&self, object: &RawValue, _: &str) {

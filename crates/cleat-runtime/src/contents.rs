@@ -32,21 +32,40 @@ pub async fn contents(client: &Client, kinds: &Kinds, namespace: &str, hub_hash:
 
 /// Everything in a namespace, or why that cannot be told.
 pub async fn found(client: &Client, kinds: &Kinds, namespace: &str) -> Result<Vec<Found>, String> {
-    let kinds = kinds.namespaced().await?;
+    lists(client, kinds.namespaced().await?, Some(namespace)).await
+}
+
+/// Everything on the server, in namespaces or not, or why that cannot be told.
+pub async fn found_anywhere(client: &Client, kinds: &Kinds) -> Result<Vec<Found>, String> {
+    lists(client, kinds.everything().await?, None).await
+}
+
+async fn lists(
+    client: &Client,
+    kinds: Vec<Mapped>,
+    namespace: Option<&str>,
+) -> Result<Vec<Found>, String> {
     let lists = kinds.into_iter().map(|kind| {
-        let (client, namespace) = (client.clone(), namespace.to_owned());
-        async move { list(&client, &kind, &namespace).await }
+        let (client, namespace) = (client.clone(), namespace.map(ToOwned::to_owned));
+        async move { list(&client, &kind, namespace.as_deref()).await }
     });
     let lists: Vec<Vec<Found>> =
         futures::stream::iter(lists).buffer_unordered(AT_ONCE).try_collect().await?;
     Ok(lists.into_iter().flatten().collect())
 }
 
-async fn list(client: &Client, kind: &Mapped, namespace: &str) -> Result<Vec<Found>, String> {
+async fn list(
+    client: &Client,
+    kind: &Mapped,
+    namespace: Option<&str>,
+) -> Result<Vec<Found>, String> {
     let Mapped { group, version, resource, namespaced: _ } = kind;
     let named =
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, ""), resource);
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &named);
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &named),
+        None => Api::all_with(client.clone(), &named),
+    };
     let mut params = ListParams::default().limit(PAGE);
     let mut found = Vec::new();
     loop {

@@ -57,6 +57,10 @@ struct State {
     outdated: bool,
 }
 
+fn untold(group: String) -> String {
+    format!("the server cannot tell now what it serves in group {group}")
+}
+
 impl Kinds {
     pub fn new(client: Client) -> Self {
         Self { client, state: Arc::default(), reading: Arc::default() }
@@ -81,10 +85,12 @@ impl Kinds {
 
     /// Everything that lives in namespaces, as discovery says now; or why it cannot say.
     pub async fn namespaced(&self) -> Result<Vec<Mapped>, String> {
-        discover(&self.client)
-            .await?
-            .namespaced()
-            .map_err(|group| format!("the server cannot tell now what it serves in group {group}"))
+        discover(&self.client).await?.namespaced().map_err(untold)
+    }
+
+    /// Everything that is served, as discovery says now; or why it cannot say.
+    pub async fn everything(&self) -> Result<Vec<Mapped>, String> {
+        discover(&self.client).await?.everything().map_err(untold)
     }
 
     async fn look(&self, find: impl Fn(&Table) -> Found) -> Mapping {

@@ -37,5 +37,6 @@ pub use lookup::{LookupError, Lookups, NoLookups, Query, Scope};
 pub use policy::ClusterScoped;
 pub use render::{Delimiters, RenderError, RenderOptions, render, render_context};
 pub use resolve::{
-    Resolution, ResolveOptions, Source, TemplateError, has_template, resolve, uses_encryption,
+    Resolution, ResolveOptions, Source, TemplateError, has_template, read_yaml, resolve,
+    uses_encryption,
 };

@@ -252,9 +252,18 @@ pub fn resolve(
         return Ok(Resolution { value: Json::Null, sensitive, skip, used });
     }
     let rendered = rendered.map_err(|source| failed(original, source, used.clone(), &plains))?;
-    let mut value = yaml::read(&rendered).map_err(TemplateError::Result)?;
-    whole(&mut value);
+    let value = read_yaml(&rendered).map_err(TemplateError::Result)?;
     Ok(Resolution { value, sensitive, skip, used })
+}
+
+/// A text without templates, read as one whose templates were resolved.
+///
+/// # Errors
+/// What is wrong with it, for users.
+pub fn read_yaml(text: &str) -> Result<Json, String> {
+    let mut value = yaml::read(text)?;
+    whole(&mut value);
+    Ok(value)
 }
 
 /// A whole float is an integer once Go has written it as JSON.

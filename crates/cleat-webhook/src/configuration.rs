@@ -9,7 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::{
-    MANAGED_CLUSTER_PATH, MANAGED_CLUSTER_SET_BINDING_PATH, MANIFEST_WORK_PATH,
+    GUARD_PATH, MANAGED_CLUSTER_PATH, MANAGED_CLUSTER_SET_BINDING_PATH, MANIFEST_WORK_PATH,
     MANIFEST_WORK_REPLICA_SET_PATH, POLICY_PATH, POLICY_SET_PATH,
 };
 
@@ -60,6 +60,46 @@ pub fn configuration(authority: Option<&str>, reach: &Reach) -> ValidatingWebhoo
         webhooks: Some(JUDGED.iter().map(judged).collect()),
     }
 }
+
+/// The name of the configuration for deletions.
+const GUARD_NAME: &str = "cleat-guard";
+
+/// Has deletions judged, of what may be large. Whoever does not ask for it has none of it.
+///
+/// A webhook that is down holds up no deletion: the hub's own controllers delete as well.
+pub fn guard_configuration(
+    authority: Option<&str>,
+    reach: &Reach,
+) -> ValidatingWebhookConfiguration {
+    let guarded = |[group, resource]: &[&str; 2]| ValidatingWebhook {
+        name: format!("deletions.{resource}.{group}"),
+        admission_review_versions: vec!["v1".to_owned()],
+        client_config: client_config(authority, reach, GUARD_PATH),
+        failure_policy: Some("Ignore".to_owned()),
+        match_policy: Some("Equivalent".to_owned()),
+        side_effects: "None".to_owned(),
+        timeout_seconds: Some(10),
+        rules: Some(vec![RuleWithOperations {
+            api_groups: Some(vec![(*group).to_owned()]),
+            api_versions: Some(vec!["*".to_owned()]),
+            operations: Some(vec!["DELETE".to_owned()]),
+            resources: Some(vec![(*resource).to_owned()]),
+            scope: Some("*".to_owned()),
+        }]),
+        ..Default::default()
+    };
+    ValidatingWebhookConfiguration {
+        metadata: ObjectMeta { name: Some(GUARD_NAME.to_owned()), ..Default::default() },
+        webhooks: Some(GUARDED.iter().map(guarded).collect()),
+    }
+}
+
+const GUARDED: [[&str; 2]; 4] = [
+    [manifestwork::GROUP, "manifestworks"],
+    [manifestwork::GROUP, "manifestworkreplicasets"],
+    [CLUSTERS, "managedclusters"],
+    [policy::GROUP, "policies"],
+];
 
 /// A kind that is judged.
 struct Judged {

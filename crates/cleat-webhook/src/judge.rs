@@ -7,6 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use cleat_api::admission::{Rules, Verdict};
+use cleat_core::preview::guard::Threshold;
 use http::{HeaderValue, Response, StatusCode, header};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::Api;
@@ -14,9 +15,10 @@ use serde_json::Value;
 
 use crate::access;
 use crate::clusters::Demand;
+use crate::guard;
 use crate::review::{BadReview, Judgement, No, Question};
 use crate::{
-    MANAGED_CLUSTER_PATH, MANAGED_CLUSTER_SET_BINDING_PATH, MANIFEST_WORK_PATH,
+    GUARD_PATH, MANAGED_CLUSTER_PATH, MANAGED_CLUSTER_SET_BINDING_PATH, MANIFEST_WORK_PATH,
     MANIFEST_WORK_REPLICA_SET_PATH, POLICY_PATH, POLICY_SET_PATH,
 };
 
@@ -28,17 +30,32 @@ const LONGEST_BODY: usize = 16 << 20;
 pub struct Judge {
     hub_client: kube::Client,
     rules: Arc<Rules>,
+    guard: Option<Threshold>,
 }
 
 impl Judge {
     /// `hub_client` is asked who may do what, and which namespaces are on their way out.
     pub fn new(hub_client: kube::Client, rules: Rules) -> Self {
-        Self { hub_client, rules: Arc::new(rules) }
+        Self { hub_client, rules: Arc::new(rules), guard: None }
+    }
+
+    /// The same, refusing deletions above this without an approved plan.
+    #[must_use]
+    pub fn guarded(self, above: Threshold) -> Self {
+        Self { guard: Some(above), ..self }
     }
 
     /// The answer to an AdmissionReview that was sent to `path`.
     pub async fn answer(&self, path: &str, review: &Value) -> Result<Value, BadReview> {
         let question = Question::read(path, review)?;
+        if let (GUARD_PATH, Some(threshold), Some(deletion)) =
+            (path, self.guard, Question::deletion(review))
+        {
+            return Ok(match guard::objection(&self.hub_client, threshold, deletion).await {
+                Some(no) => question.refuse(&no),
+                None => question.allow(&[]),
+            });
+        }
         let verdict = match question.judge(&self.rules) {
             Judgement::Spec(verdict) => verdict,
             Judgement::Cluster(demand) => {
@@ -117,6 +134,7 @@ impl Judge {
             .route(POLICY_SET_PATH, judged(POLICY_SET_PATH))
             .route(MANAGED_CLUSTER_PATH, judged(MANAGED_CLUSTER_PATH))
             .route(MANAGED_CLUSTER_SET_BINDING_PATH, judged(MANAGED_CLUSTER_SET_BINDING_PATH))
+            .route(GUARD_PATH, judged(GUARD_PATH))
             .route("/healthz", get(|| async { "ok" }))
             .layer(DefaultBodyLimit::max(LONGEST_BODY))
     }

@@ -8,10 +8,11 @@
 mod access;
 mod clusters;
 mod configuration;
+mod guard;
 mod judge;
 mod review;
 
-pub use configuration::{Reach, client_config, configuration};
+pub use configuration::{Reach, client_config, configuration, guard_configuration};
 pub use judge::Judge;
 pub use review::BadReview;
 
@@ -32,3 +33,6 @@ pub const MANAGED_CLUSTER_PATH: &str = "/validate-managedcluster";
 
 /// Where ManagedClusterSetBindings are judged.
 pub const MANAGED_CLUSTER_SET_BINDING_PATH: &str = "/validate-managedclustersetbinding";
+
+/// Where deletions are judged, of a hub that chose so.
+pub const GUARD_PATH: &str = "/guard-deletions";

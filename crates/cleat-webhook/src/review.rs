@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::clusters::{self, Demand};
 use crate::{
-    MANAGED_CLUSTER_PATH, MANAGED_CLUSTER_SET_BINDING_PATH, MANIFEST_WORK_PATH,
+    GUARD_PATH, MANAGED_CLUSTER_PATH, MANAGED_CLUSTER_SET_BINDING_PATH, MANIFEST_WORK_PATH,
     MANIFEST_WORK_REPLICA_SET_PATH, POLICY_PATH, POLICY_SET_PATH,
 };
 
@@ -34,6 +34,8 @@ pub(crate) struct Question<'a> {
 enum Matter {
     Spec(fn(&Value, Option<&Value>, &Rules) -> Verdict),
     Cluster(fn(&Value, Option<&Value>) -> Demand),
+    /// Only deletions are, and only where somebody chose so.
+    Deletion,
 }
 
 /// What was decided, as far as it can be without asking the hub.
@@ -57,6 +59,7 @@ impl<'a> Question<'a> {
             MANAGED_CLUSTER_SET_BINDING_PATH => Matter::Cluster(clusters::binding),
             POLICY_PATH => Matter::Spec(admission::policy),
             POLICY_SET_PATH => Matter::Spec(admission::policy_set),
+            GUARD_PATH => Matter::Deletion,
             _ => return Err(BadReview::UnknownPath),
         };
         let word = |field: &str| review.get(field).and_then(Value::as_str);
@@ -70,12 +73,18 @@ impl<'a> Question<'a> {
         let given = |field: &str| request.get(field).filter(|value| !value.is_null());
         let whole = given("subResource").and_then(Value::as_str).unwrap_or_default().is_empty();
         let operation = request.get("operation").and_then(Value::as_str).unwrap_or_default();
-        // Deletions are nobody's business here, and a subresource cannot change a spec.
+        // Deletions are judged elsewhere, if at all, and a subresource cannot change a spec.
         let judged = whole && matches!(operation, "CREATE" | "UPDATE");
         let change = given("object")
             .filter(|_| judged)
             .map(|object| Change { object, old: given("oldObject") });
         Ok(Self { uid, user: request.get("userInfo").unwrap_or(&Value::Null), matter, change })
+    }
+
+    /// The request, if it is one to delete something.
+    pub(crate) fn deletion(review: &Value) -> Option<&Value> {
+        let request = review.get("request")?;
+        (request.get("operation")?.as_str()? == "DELETE").then_some(request)
     }
 
     pub(crate) fn judge(&self, rules: &Rules) -> Judgement {
@@ -86,7 +95,9 @@ impl<'a> Question<'a> {
             (Some(Change { object, old }), Matter::Cluster(demand)) => {
                 Judgement::Cluster(demand(object, *old))
             }
-            (None, _) => Judgement::Spec(Verdict::Allowed { warnings: Vec::new() }),
+            (None, _) | (_, Matter::Deletion) => {
+                Judgement::Spec(Verdict::Allowed { warnings: Vec::new() })
+            }
         }
     }
 

@@ -135,7 +135,14 @@ async fn serve(args: Args) -> Result<()> {
             let works = work::start(works(config), &tasks);
             let hub_hash = work::hub_hash(&address);
             let cluster = name.clone();
-            let config = preview::Config { hub_client, cluster_client, cluster, hub_hash, works };
+            let config = preview::Config {
+                hub_client,
+                cluster_client,
+                cluster,
+                hub_hash,
+                works,
+                policies: None,
+            };
             preview::start(config, &tasks);
             (name.clone(), address, Presence::default())
         }

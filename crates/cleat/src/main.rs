@@ -69,7 +69,7 @@ enum Verb {
 
 fn main() -> ExitCode {
     let mut command = cleat_cli::completions::called(Cli::command());
-    let matches = command.clone().get_matches();
+    let matches = command.clone().try_get_matches().unwrap_or_else(|error| misused(&error));
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let filter = EnvFilter::try_from_env("CLEAT_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
@@ -94,6 +94,16 @@ fn main() -> ExitCode {
         Verb::Completions(args) => cleat_cli::completions::run(&args, &mut command),
     };
     ended(done.map(|()| ExitCode::SUCCESS))
+}
+
+/// Says how it is used. Where the usual code for that means that a policy does not hold, it is another.
+fn misused(error: &clap::Error) -> ! {
+    // There is nobody left to tell if this fails.
+    let _ = error.print();
+    let verbs: Vec<String> = std::env::args().skip(1).take(2).collect();
+    let tries = matches!(verbs.as_slice(), [one, two] if one == "policy" && two.starts_with("dry"));
+    let code = if tries && error.use_stderr() { 1 } else { error.exit_code() };
+    std::process::exit(code)
 }
 
 fn ended(done: anyhow::Result<ExitCode>) -> ExitCode {

@@ -24,7 +24,7 @@ pub(crate) struct Args {
 enum Verb {
     /// Look after the ConfigurationPolicies of one cluster. Needs no hub.
     Controller(Controller),
-    /// Try ConfigurationPolicies on given objects. Needs no cluster; nothing is changed.
+    /// Try ConfigurationPolicies on given objects, or on those of a cluster. Nothing is changed.
     ///
     /// Ends with 0 if they hold, with 2 if they do not, and with 1 if something went wrong.
     #[command(alias = "dry-run")]

@@ -9,11 +9,12 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use cleat_api::admission::{AbsentExecutor, Rules};
 use cleat_apiserver::tls::{self, ServeOptions};
+use cleat_core::preview::guard::Threshold;
 use cleat_core::protection::rules::Place;
 use cleat_hub::prepare::{install_webhooks, prepare_protection};
 use cleat_runtime::connect::connect as connect_quietly;
 use cleat_runtime::tasks::Tasks;
-use cleat_webhook::{Judge, Reach, client_config, configuration};
+use cleat_webhook::{Judge, Reach, client_config, configuration, guard_configuration};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::net::TcpListener;
@@ -73,6 +74,24 @@ pub(crate) struct Args {
     /// Let works without an executor be made only by those who may act as the agent itself
     #[arg(long)]
     review_absent_executor: bool,
+    /// Refuse to delete works, sets of works, policies and clusters with more objects than this unless
+    /// they carry an approved plan (`cleat delete --plan`); with --install, has the hub ask
+    #[arg(long)]
+    guard_above_objects: Option<usize>,
+    /// The same for more clusters than this [default with --guard-above-objects: any number]
+    #[arg(long)]
+    guard_above_clusters: Option<usize>,
+}
+
+impl Args {
+    /// Which deletions are refused, if any are.
+    fn guard(&self) -> Option<Threshold> {
+        let (objects, clusters) = (self.guard_above_objects, self.guard_above_clusters);
+        (objects.is_some() || clusters.is_some()).then(|| Threshold {
+            objects: objects.unwrap_or(usize::MAX),
+            clusters: clusters.unwrap_or(usize::MAX),
+        })
+    }
 }
 
 pub(crate) fn run(args: Args) -> Result<()> {
@@ -106,13 +125,21 @@ async fn webhook(args: Args) -> Result<()> {
     };
     let rules = Rules { manifest_bytes: args.manifest_limit, absent_executor };
     let mut protection = None;
-    let mut router = Judge::new(hub_client.clone(), rules).router();
+    let mut judge = Judge::new(hub_client.clone(), rules);
+    if let Some(above) = args.guard() {
+        judge = judge.guarded(above);
+    }
+    let mut router = judge.router();
     if args.install || args.protect {
         let reach = reach.context("say with --url or --service how the server reaches this")?;
         if args.install {
             let authority = credentials.authority.borrow().clone();
             let configuration = configuration(authority.as_deref(), &reach);
             install_webhooks(&hub_client, &configuration).await.context("let the hub ask")?;
+            if args.guard().is_some() {
+                let guard = guard_configuration(authority.as_deref(), &reach);
+                install_webhooks(&hub_client, &guard).await.context("let the hub ask")?;
+            }
         }
         if args.protect {
             prepare_protection(&hub_client).await.context("define CriticalServices")?;

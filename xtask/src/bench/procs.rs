@@ -54,18 +54,28 @@ fn cleat() -> Result<Command> {
 
 /// Starts `cleat up` with a hub alone, and waits for its kubeconfig.
 pub(crate) async fn hub(dir: &Path) -> Result<(Process, PathBuf)> {
-    let state = dir.join("hub");
+    up(dir, "hub", &["--no-pretend"]).await
+}
+
+/// Starts an API server of our own and nothing else.
+pub(crate) async fn server(dir: &Path) -> Result<(Process, PathBuf)> {
+    up(dir, "server", &["--bare"]).await
+}
+
+async fn up(dir: &Path, name: &str, options: &[&str]) -> Result<(Process, PathBuf)> {
+    let state = dir.join(name);
     if state.exists() {
         std::fs::remove_dir_all(&state).context("remove what an earlier run left")?;
     }
     let mut command = cleat()?;
-    command.args(["up", "--clusters", "0", "--no-pretend", "--dir"]).arg(&state);
-    let mut process = Process::start(command, &dir.join("hub.log"))?;
+    command.args(["up", "--clusters", "0"]).args(options).arg("--dir").arg(&state);
+    let log = dir.join(format!("{name}.log"));
+    let mut process = Process::start(command, &log)?;
     let kubeconfig = state.join("kubeconfig");
     let deadline = Instant::now() + PATIENCE;
     while !kubeconfig.exists() {
         if let Some(status) = process.0.try_wait().context("look after cleat up")? {
-            bail!("cleat up ended: {status}; see {}", dir.join("hub.log").display());
+            bail!("cleat up ended: {status}; see {}", log.display());
         }
         if Instant::now() > deadline {
             bail!("cleat up is not ready after {} s", PATIENCE.as_secs());

@@ -20,7 +20,8 @@ pub(super) async fn raise(executor: &Executor, leave: &Leave, why: &str) {
         Some(Keep::Secret { namespace }) => namespace.clone(),
         _ => "default".to_owned(),
     };
-    let name = format!("{FIELD_MANAGER}.unknown-to-hub");
+    // Agents of several clusters, or hubs, may share the namespace.
+    let name = format!("{FIELD_MANAGER}.{}.unknown-to-hub", leave.name);
     let now = format!("{:.0}", Timestamp::now());
     let message = format!(
         "The hub answers but does not know the cluster {}: {why}. Nothing is changed here. Restore \

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use cleat_api::appliedmanifestwork::AppliedManifestWork;
-use cleat_api::leftoverrecord::LeftoverRecord;
+use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord};
 use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::manifestwork::ManifestWork;
+use cleat_api::policy::{Policy, PolicyStatus};
 use cleat_core::condition::say;
 use cleat_core::id::Id;
 use cleat_core::leave::clean::{self, Look, Observed, Report, id};
@@ -20,7 +21,7 @@ use cleat_runtime::kinds::Kinds;
 use cleat_runtime::served;
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use kube::api::{Api, ListParams};
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
 
@@ -62,6 +63,14 @@ pub enum Error {
     },
     #[error("failed to note it in the record {record}: {message}")]
     Note { record: String, message: String },
+}
+
+/// What the hub has for this very cluster now, because it joined again.
+#[derive(Default)]
+struct Wanted {
+    works: BTreeSet<String>,
+    /// With what each lists as its own.
+    policies: BTreeMap<String, Vec<LeftObject>>,
 }
 
 struct Context {
@@ -139,7 +148,8 @@ impl Context {
         let mut seen = Observed {
             records: job.records.clone(),
             include_kept: job.include_kept,
-            ledgers: clean::ledgers(&job.records, all, &wanted, told.as_deref())?,
+            ledgers: clean::ledgers(&job.records, all, &wanted.works, told.as_deref())?,
+            policies: wanted.policies,
             ..Observed::default()
         };
         let ids: BTreeSet<Id> = clean::objects(&seen).iter().map(id).collect();
@@ -174,22 +184,42 @@ impl Context {
         }
     }
 
-    /// The works that the hub has for this very cluster now, because it joined again.
-    async fn wanted(&self) -> Result<BTreeSet<String>, Error> {
+    async fn wanted(&self) -> Result<Wanted, Error> {
         let clusters: Api<ManagedCluster> = Api::all(self.job.hub_client.clone());
         let listed = clusters.list(&ListParams::default()).await;
         let listed =
             listed.map_err(|source| Error::List { what: "clusters", source: source.into() })?;
-        let mut wanted = BTreeSet::new();
+        let mut wanted = Wanted::default();
         for cluster in listed.iter().filter(|one| join::id(one) == Some(&self.job.cluster_id)) {
             let works: Api<ManifestWork> =
                 Api::namespaced(self.job.hub_client.clone(), &cluster.name_any());
             let works = works.list_metadata(&ListParams::default()).await;
             let works =
                 works.map_err(|source| Error::List { what: "works", source: source.into() })?;
-            wanted.extend(works.iter().map(|work| work.name_any()));
+            wanted.works.extend(works.iter().map(|work| work.name_any()));
+            wanted.policies.extend(self.policies(&cluster.name_any()).await?);
         }
         Ok(wanted)
+    }
+
+    /// The policies as replicated to a cluster, with what each lists as its own.
+    async fn policies(&self, cluster: &str) -> Result<BTreeMap<String, Vec<LeftObject>>, Error> {
+        let kind = ApiResource::erase::<Policy>(&());
+        let client = self.job.hub_client.clone();
+        let policies: Api<DynamicObject> = Api::namespaced_with(client, cluster, &kind);
+        let list = match policies.list(&ListParams::default()).await {
+            Ok(list) => list,
+            // A hub that does not serve policies has none.
+            Err(kube::Error::Api(status)) if status.code == 404 => return Ok(BTreeMap::new()),
+            Err(source) => return Err(Error::List { what: "policies", source: source.into() }),
+        };
+        let read = list.items.into_iter().map(|policy| {
+            // A policy counts whatever stands in it.
+            let status = policy.data.get("status").cloned().unwrap_or_default();
+            let status: PolicyStatus = serde_json::from_value(status).unwrap_or_default();
+            (policy.name_any(), status.objects)
+        });
+        Ok(read.collect())
     }
 
     async fn note(&self, report: &Report) -> Result<(), Error> {

@@ -1,5 +1,6 @@
 //! How the cluster stands with its hub, shared by everything that runs for it.
 
+use cleat_api::managedcluster::RemoveStrategy;
 use cleat_core::leave::agent::Standing;
 use cleat_runtime::tasks::Tasks;
 use tokio::sync::watch;
@@ -8,6 +9,8 @@ use tokio::sync::watch;
 #[derive(Clone)]
 pub struct Presence {
     standing: watch::Sender<Standing>,
+    /// What was last declared about everything that was carried here, as far as anybody knows.
+    strategy: watch::Sender<Option<RemoveStrategy>>,
     released: watch::Sender<bool>,
     left: watch::Sender<bool>,
 }
@@ -16,6 +19,7 @@ impl Default for Presence {
     fn default() -> Self {
         Self {
             standing: watch::Sender::new(Standing::Unknown),
+            strategy: watch::Sender::new(None),
             released: watch::Sender::new(false),
             left: watch::Sender::new(false),
         }
@@ -53,6 +57,19 @@ impl Presence {
             *before = standing;
             changed
         });
+    }
+
+    /// What the hub last said is to become of everything, also if it does not know this cluster now.
+    pub(crate) fn strategy(&self) -> Option<RemoveStrategy> {
+        *self.strategy.borrow()
+    }
+
+    pub(super) fn strategies(&self) -> watch::Receiver<Option<RemoveStrategy>> {
+        self.strategy.subscribe()
+    }
+
+    pub(crate) fn set_strategy(&self, strategy: RemoveStrategy) {
+        self.strategy.send_if_modified(|before| before.replace(strategy) != Some(strategy));
     }
 
     pub(super) fn is_released(&self) -> bool {

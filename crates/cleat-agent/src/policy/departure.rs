@@ -1,13 +1,12 @@
 //! Whether this controller, the kind of policies, or the cluster's membership in a fleet is about to
-//! go: then policies are let go of and nothing of theirs is touched.
+//! go: asks whoever knows. What the answers mean is decided in `cleat-core`.
 
-use cleat_api::configurationpolicy::{GROUP, PruneObjectBehavior, UNINSTALLING};
-use cleat_api::managedcluster::RemoveStrategy;
+use cleat_api::configurationpolicy::GROUP;
 use cleat_core::id::{Id, Target};
-use cleat_core::leave::agent::Standing;
+use cleat_core::policy::departure::{self, Told};
 use cleat_core::policy::observed::{Departure, Owner, Policy};
 use cleat_core::write::Side;
-use cleat_runtime::execute::Read;
+use cleat_runtime::execute::{Executor, Read};
 use cleat_runtime::follow::{Follow, Held, Scope};
 use cleat_runtime::mirror::Look;
 use cleat_runtime::tasks::Tasks;
@@ -54,45 +53,19 @@ impl Context {
         // A policy goes with its kind, of which a watch may tell later than of the policy. What
         // cannot be undone is not decided from watches alone.
         let (definition, deployment) = match policy.deleting && !policy.finalizers.is_empty() {
-            true => (self.definitions_now(policy).await, self.deployment_now().await),
+            true => (definitions_now(&self.executor, policy).await, self.deployment_now().await),
             false => (self.definition_lately(), self.deployment_lately()),
         };
-        let all = [definition, deployment, self.membership(policy).await];
-        if all.contains(&Departure::Leaving) {
-            return Departure::Leaving;
-        }
-        let unknown = all.into_iter().find(|one| matches!(one, Departure::Unknown(_)));
-        unknown.unwrap_or(Departure::Staying)
+        departure::together([definition, deployment, self.membership(policy).await])
     }
 
-    /// What a cluster that leaves its hub means for a policy. Those the hub did not send are let go
-    /// of with the agent. Those it did send prune only if it knows the cluster and nothing is to stay;
-    /// if everything is, whoever copied them here says so in them first.
     async fn membership(&self, policy: &Policy) -> Departure {
         let Some(Fleet { presence, cluster, .. }) = &self.config.fleet else {
             return Departure::Staying;
         };
-        let of_policy = |owner: &Owner| {
-            owner.kind == "Policy" && owner.api_version.split('/').next() == Some(GROUP)
-        };
-        if policy.namespace != *cluster || !policy.owner.as_ref().is_some_and(of_policy) {
-            return match presence.standing() {
-                Standing::Leaving(_) => Departure::Leaving,
-                Standing::Unknown | Standing::Member | Standing::Unrecognized(_) => {
-                    Departure::Staying
-                }
-            };
-        }
-        let prunes = policy.spec.prune_object_behavior != PruneObjectBehavior::None;
-        if !policy.deleting || policy.finalizers.is_empty() || !prunes {
-            return Departure::Staying;
-        }
-        match ask(presence, &self.executor, cluster).await {
-            Ok(None | Some(RemoveStrategy::Required)) => Departure::Staying,
-            Ok(Some(RemoveStrategy::Needless)) => {
-                Departure::Unknown("the cluster leaves its hub and keeps everything".to_owned())
-            }
-            Err(why) => Departure::Unknown(why),
+        match departure::of_member(policy, cluster, &presence.standing()) {
+            Some(departure) => departure,
+            None => departure::of_hub(ask(presence, &self.executor, cluster).await),
         }
     }
 
@@ -100,73 +73,8 @@ impl Context {
         match self.mirror.look(&definition().id) {
             Look::Present(meta) if meta.deletion_timestamp.is_none() => Departure::Staying,
             Look::Present(_) | Look::Absent => Departure::Leaving,
-            Look::NoSuchKind => Departure::Unknown("definitions are not served now".to_owned()),
+            Look::NoSuchKind => departure::of_definition(&Told::NotServed),
             Look::Unknown(reason) => Departure::Unknown(reason.to_string()),
-        }
-    }
-
-    /// Whether a policy goes only because its kind does, or the kind of the policy that it is part of:
-    /// then everything of that kind goes, and everything that it owns.
-    async fn definitions_now(&self, policy: &Policy) -> Departure {
-        match self.definition_now(&definition()).await {
-            Departure::Staying => {}
-            other => return other,
-        }
-        let of_policy = |owner: &&Owner| {
-            owner.kind == "Policy" && owner.api_version.split('/').next() == Some(GROUP)
-        };
-        let Some(owner) = policy.owner.as_ref().filter(of_policy) else {
-            return Departure::Staying;
-        };
-        match self.definition_now(&definition_of("policies")).await {
-            Departure::Staying => self.outlived(policy, owner).await,
-            other => other,
-        }
-    }
-
-    /// Whether its owner went with a definition that is back since. What collects those whose owner is
-    /// gone may be slower than that.
-    async fn outlived(&self, policy: &Policy, owner: &Owner) -> Departure {
-        let id = Id {
-            group: GROUP.to_owned(),
-            resource: "policies".to_owned(),
-            namespace: policy.namespace.clone(),
-            name: owner.name.clone(),
-        };
-        let owned_by = Target { version: "v1".to_owned(), id };
-        match self.executor.read(Side::Cluster, &owned_by).await {
-            Read::Present(found) if text(&found, "/metadata/uid") == owner.uid => {
-                return Departure::Staying;
-            }
-            Read::Present(_) | Read::Absent => {}
-            Read::NoSuchKind => {
-                return Departure::Unknown("policies are not served now".to_owned());
-            }
-            Read::Unknown { message } => return Departure::Unknown(message),
-        }
-        let own = super::policy_target(&policy.namespace, &policy.name);
-        let mut made = Vec::new();
-        for target in [own, definition_of("policies")] {
-            match self.executor.read(Side::Cluster, &target).await {
-                // Whole seconds of one clock, written so that they sort.
-                Read::Present(object) => made.push(text(&object, CREATED).to_owned()),
-                Read::Absent | Read::NoSuchKind => made.push(String::new()),
-                Read::Unknown { message } => return Departure::Unknown(message),
-            }
-        }
-        if made.is_sorted_by(|policy, definition| policy < definition) {
-            return Departure::Leaving;
-        }
-        Departure::Staying
-    }
-
-    async fn definition_now(&self, definition: &Target) -> Departure {
-        match self.executor.read(Side::Cluster, definition).await {
-            Read::Present(object) if is_deleting(&object) => Departure::Leaving,
-            Read::Present(_) => Departure::Staying,
-            Read::Absent => Departure::Leaving,
-            Read::NoSuchKind => Departure::Unknown("definitions are not served now".to_owned()),
-            Read::Unknown { message } => Departure::Unknown(message),
         }
     }
 
@@ -175,14 +83,15 @@ impl Context {
         else {
             return Departure::Staying;
         };
-        match follow.get(namespace, name) {
+        let told = match follow.get(namespace, name) {
             Held::Present(object) => match object.parse::<Value>() {
-                Ok(object) => of_deployment(&object),
-                Err(error) => Departure::Unknown(error.to_string()),
+                Ok(object) => Told::Present(object),
+                Err(error) => Told::Unknown(error.to_string()),
             },
-            Held::Absent => missing(namespace, name),
-            Held::Unknown(reason) => Departure::Unknown(reason.to_string()),
-        }
+            Held::Absent => Told::Absent,
+            Held::Unknown(reason) => Told::Unknown(reason.to_string()),
+        };
+        departure::of_deployment(&told, namespace, name)
     }
 
     async fn deployment_now(&self) -> Departure {
@@ -193,34 +102,48 @@ impl Context {
             namespace: namespace.clone(),
             name: name.clone(),
         };
-        match self.executor.read(Side::Cluster, &Target { version: "v1".to_owned(), id }).await {
-            Read::Present(object) => of_deployment(&object),
-            Read::Absent | Read::NoSuchKind => missing(namespace, name),
-            Read::Unknown { message } => Departure::Unknown(message),
-        }
+        let told = told(&self.executor, &Target { version: "v1".to_owned(), id }).await;
+        departure::of_deployment(&told, namespace, name)
     }
 }
 
-/// A process without its Deployment is likely to end soon, and nobody said why.
-fn missing(namespace: &str, name: &str) -> Departure {
-    Departure::Unknown(format!("the Deployment {namespace}/{name} is not there"))
-}
-
-fn of_deployment(object: &Value) -> Departure {
-    let annotations = object.pointer("/metadata/annotations");
-    let said = annotations.and_then(|all| all.get(UNINSTALLING)).and_then(Value::as_str);
-    match said {
-        None | Some("" | "false") => Departure::Staying,
-        Some(_) => Departure::Leaving,
+/// Whether a policy goes only because its kind does, or the kind of the policy that it is part of:
+/// then everything of that kind goes, and everything that it owns.
+pub(super) async fn definitions_now(executor: &Executor, policy: &Policy) -> Departure {
+    match departure::of_definition(&told(executor, &definition()).await) {
+        Departure::Staying => {}
+        other => return other,
+    }
+    let Some(owner) = policy.owner.as_ref().filter(|owner| owner.is_policy()) else {
+        return Departure::Staying;
+    };
+    match departure::of_definition(&told(executor, &definition_of("policies")).await) {
+        Departure::Staying => outlived(executor, policy, owner).await,
+        other => other,
     }
 }
 
-const CREATED: &str = "/metadata/creationTimestamp";
-
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+async fn outlived(executor: &Executor, policy: &Policy, owner: &Owner) -> Departure {
+    let id = Id {
+        group: GROUP.to_owned(),
+        resource: "policies".to_owned(),
+        namespace: policy.namespace.clone(),
+        name: owner.name.clone(),
+    };
+    let owned_by = told(executor, &Target { version: "v1".to_owned(), id }).await;
+    if let Some(departure) = departure::of_owner(owner, &owned_by) {
+        return departure;
+    }
+    let own = told(executor, &super::policy_target(&policy.namespace, &policy.name)).await;
+    departure::outlived(&own, &told(executor, &definition_of("policies")).await)
 }
 
-fn is_deleting(object: &Value) -> bool {
-    object.pointer("/metadata/deletionTimestamp").is_some_and(Value::is_string)
+/// What the cluster says now.
+async fn told(executor: &Executor, target: &Target) -> Told {
+    match executor.read(Side::Cluster, target).await {
+        Read::Present(object) => Told::Present(object),
+        Read::Absent => Told::Absent,
+        Read::NoSuchKind => Told::NotServed,
+        Read::Unknown { message } => Told::Unknown(message),
+    }
 }

@@ -1,7 +1,8 @@
 //! Which resource serves a kind; and that none does only where that is proven.
 
 use cleat_core::policy::observed::{Kind, KindName, Policy, Served};
-use cleat_runtime::kinds::{Mapped, Mapping};
+use cleat_runtime::kinds::{Kinds, Mapped, Mapping};
+use kube::Client;
 use serde::Deserialize;
 
 use super::Context;
@@ -37,6 +38,19 @@ struct Names {
 
 impl Context {
     /// `wanted`: a template may say so, and means this version.
+    pub(super) async fn kind(&self, name: &KindName, policy: &Policy, wanted: bool) -> Kind {
+        let server = Server { client: &self.config.cluster_client, kinds: &self.kinds };
+        server.kind(name, policy, wanted).await
+    }
+}
+
+/// Who is asked.
+pub(super) struct Server<'a> {
+    pub(super) client: &'a Client,
+    pub(super) kinds: &'a Kinds,
+}
+
+impl Server<'_> {
     pub(super) async fn kind(&self, name: &KindName, policy: &Policy, wanted: bool) -> Kind {
         match self.kinds.map(&name.api_version, &name.kind).await {
             Mapping::Mapped(mapped) => served(mapped),
@@ -76,8 +90,7 @@ impl Context {
         let request =
             http::Request::get(uri).body(Vec::new()).map_err(|error| error.to_string())?;
         let all: Definitions = self
-            .config
-            .cluster_client
+            .client
             .request(request)
             .await
             .map_err(|error| format!("the definitions of kinds cannot be read: {error}"))?;

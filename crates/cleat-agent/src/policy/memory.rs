@@ -14,6 +14,7 @@ use cleat_core::write::{Action, Outcome, Plan, Write};
 use jiff::Timestamp;
 
 use super::Key;
+use crate::protected::Heard;
 
 #[derive(Default)]
 pub(super) struct Memory {
@@ -27,6 +28,8 @@ pub(super) struct Life {
     /// Updates of which the server said that they change nothing, by what would have been sent.
     pub(super) no_change: BTreeMap<Id, u64>,
     repairs: BTreeMap<Id, Repairs>,
+    /// How the CriticalServices that keep objects were when that was last looked at.
+    pub(super) protections: Heard,
     /// The policy that all this is about, and as it was then: under its name may be another now.
     uid: String,
     generation: i64,

@@ -24,6 +24,7 @@ use super::sight::Fresh;
 use super::subjects::Needs;
 use super::templates::Answers;
 use super::{Context, Key, records, templates};
+use crate::protected;
 
 /// Objects read at the same time in one pass.
 pub(super) const READS: usize = 16;
@@ -91,6 +92,17 @@ impl Context {
         let before = self.subjects.needs(key);
         let mut look =
             Looking { key, fresh, needs: Needs::default(), before, answers: Answers::default() };
+        // Who keeps something of it says when that changes.
+        look.needs.targets = protected::services(&seen.memory.troubles);
+        if !look.needs.targets.is_empty() {
+            self.care_more(&look);
+        }
+        let heard = self.memory.with(key, |life| life.protections.clone());
+        let heard = heard.anew(&look.needs.targets, &self.mirror, &self.executor).await;
+        seen.memory = self.memory.with(key, |life| {
+            life.protections.heed(heard, &mut life.memory.troubles, seen.now);
+            life.memory.clone()
+        });
         if !policy.spec.namespace_selector.is_empty() && !policy.deleting {
             look.needs.namespaces = true;
             self.care_more(&look);

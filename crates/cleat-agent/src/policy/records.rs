@@ -24,11 +24,17 @@ pub(super) fn subject(held: &Held) -> (Subject, BTreeMap<String, String>) {
             return (Subject::Unknown(message), BTreeMap::new());
         }
     };
+    let annotations = policy.metadata.annotations.clone().unwrap_or_default();
+    (Subject::Policy(Box::new(known(policy))), annotations)
+}
+
+/// A policy as the planner knows it.
+pub(super) fn known(policy: ConfigurationPolicy) -> Policy {
     let ConfigurationPolicy { metadata, spec, status } = policy;
     let annotations = metadata.annotations.as_ref();
     let stopped = annotations.is_some_and(|all| all.contains_key(STOPPED));
     let owner = metadata.owner_references.unwrap_or_default().into_iter().next();
-    let seen = Policy {
+    Policy {
         namespace: metadata.namespace.unwrap_or_default(),
         name: metadata.name.unwrap_or_default(),
         uid: metadata.uid.unwrap_or_default(),
@@ -45,8 +51,7 @@ pub(super) fn subject(held: &Held) -> (Subject, BTreeMap<String, String>) {
         }),
         spec,
         status: status.unwrap_or_default(),
-    };
-    (Subject::Policy(Box::new(seen)), metadata.annotations.unwrap_or_default())
+    }
 }
 
 /// Which incarnation ended, if the answer to a patch is of one that nothing holds any more.

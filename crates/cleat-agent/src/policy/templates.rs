@@ -9,13 +9,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cleat_api::configurationpolicy::{DISABLE_TEMPLATES, ENCRYPTION_IV, ObjectTemplate, reason};
 use cleat_api::policy::name::ENCRYPTION_KEY_SECRET;
+use cleat_core::policy::compare::diff::CENSORED;
 use cleat_core::policy::observed::{
     Definition, Kind, KindName, ListOf, Observed, Pick, Policy, Resolution, Seen, Served, Template,
     Templates,
 };
 use cleat_template::{
     Context as Dot, Delimiters, Encryption, Keys, LookupError, Lookups, Query, RenderOptions,
-    ResolveOptions, Scope, Source, TemplateError, has_template, render, resolve,
+    ResolveOptions, Scope, Source, TemplateError, has_template, read_yaml, render, resolve,
 };
 use jiff::Timestamp;
 use serde_json::Value;
@@ -77,12 +78,29 @@ pub fn prepared(all: Vec<ObjectTemplate>, plain: bool, encrypted: bool) -> Vec<T
     all.into_iter().map(one).collect()
 }
 
-/// The object templates that `object-templates-raw` gave. The error is for users.
-pub fn parsed_raw(value: Value) -> Result<Vec<ObjectTemplate>, String> {
-    match value {
-        Value::Null => Ok(Vec::new()),
-        value => serde_json::from_value(value).map_err(|error| error.to_string()),
+/// What stands in `object-templates-raw` without templates. The error is for users.
+pub fn unresolved(raw: &str) -> Result<Value, String> {
+    read_yaml(raw).map_err(|error| format!("error converting YAML to JSON: {error}"))
+}
+
+/// The object templates that `object-templates-raw` gave. `sensitive`: secrets went into them, and
+/// nobody can tell into which, so how any of them differs is nobody's business. The error is for users.
+pub fn parsed_raw(value: Value, sensitive: bool) -> Result<Vec<ObjectTemplate>, String> {
+    let mut all: Vec<ObjectTemplate> = match value {
+        Value::Null => Vec::new(),
+        value => serde_json::from_value(value).map_err(|error| error.to_string())?,
+    };
+    for template in all.iter_mut().filter(|_| sensitive) {
+        template.record_diff.get_or_insert_with(|| CENSORED.to_owned());
     }
+    Ok(all)
+}
+
+/// Whether there is an object that templates of a definition may look at: one that a selector found, or
+/// one of that name, unless they are yet to say in which namespace it is.
+pub fn sees_object(template: &Template, pick: &Pick) -> bool {
+    let elsewhere = matches!(template.definition, Definition::Templated { namespace: true, .. });
+    !pick.name.is_empty() && (template.spec.object_selector.is_some() || !elsewhere)
 }
 
 /// What templates of a definition see as their dot: only what makes sense for the object.
@@ -167,13 +185,17 @@ impl Context {
         encrypted: bool,
         look: &mut Looking<'_>,
     ) -> Result<Vec<ObjectTemplate>, Failure> {
+        let mut sensitive = false;
         let value = if disabled || !has_template(raw, &Delimiters::default(), encrypted) {
-            serde_saphyr::from_str(raw).map_err(|error| error.to_string())
+            unresolved(raw)
         } else {
             let options = self.options(look);
             let resolved = self.resolved(Source::Yaml(raw), &Dot::empty(), &options, look).await;
             match resolved.ok_or(Failure::Unread)? {
-                Ok(resolution) => Ok(resolution.value),
+                Ok(resolution) => {
+                    sensitive = resolution.sensitive;
+                    Ok(resolution.value)
+                }
                 Err(TemplateError::Result(message)) => Err(message),
                 Err(error) if error.is_transient() => {
                     return Err(Failure::Passing(reason::TEMPLATE_ERROR, error.condition()));
@@ -183,7 +205,7 @@ impl Context {
                 }
             }
         };
-        value.and_then(parsed_raw).map_err(|error| {
+        value.and_then(|value| parsed_raw(value, sensitive)).map_err(|error| {
             let message = format!("Error parsing object-templates-raw YAML: {error}");
             Failure::Said(reason::TEMPLATE_ERROR, message)
         })
@@ -202,8 +224,8 @@ impl Context {
             Some(Kind::Served(served)) => Some(served.clone()),
             _ => None,
         });
-        let named = !pick.name.is_empty() && speaks_of_object(&definition.to_string());
-        let live = match served.as_ref().filter(|_| named) {
+        let seen = sees_object(template, pick) && speaks_of_object(&definition.to_string());
+        let live = match served.as_ref().filter(|_| seen) {
             Some(served) => match self.live(served, pick, look).await? {
                 Ok(live) => live,
                 Err(message) => return Some(Resolution::Failed { message, passing: true }),

@@ -9,7 +9,7 @@ use cleat_core::policy::compare::same_to_a_server;
 use cleat_core::policy::observed::{Observed, Seen, Trial, TrialAnswer};
 use cleat_core::policy::{Question, Tried};
 use cleat_core::write::{Action, Outcome, Side, Write};
-use cleat_runtime::execute::Asking;
+use cleat_runtime::execute::{Asking, Executor};
 use futures::StreamExt as _;
 use serde_json::Value;
 
@@ -65,43 +65,13 @@ impl Context {
         if let (true, Some(live), Tried::Update) = (known, &live, question.of) {
             return (question, TrialAnswer::Accepted(Arc::clone(live)));
         }
-        let action = Action {
-            side: Side::Cluster,
-            target: question.target.clone(),
-            write: match question.of {
-                Tried::Update => Write::Replace((*question.object).clone()),
-                Tried::Creation => Write::Create((*question.object).clone()),
-            },
-        };
-        let asking = Asking { dry_run: true, impersonated: None };
-        let outcome = self.executor.perform(&action, &asking).await;
-        let answer = match outcome {
-            Outcome::Done(mut object) => {
-                if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-                    metadata.remove("managedFields");
-                }
-                TrialAnswer::Accepted(Arc::new(object))
-            }
-            Outcome::Refused(refusal) if refusal.reason == "Invalid" => {
-                TrialAnswer::Invalid(refusal.message)
-            }
-            Outcome::Refused(refusal) if refusal.code >= 500 || refusal.code == 429 => {
-                TrialAnswer::Failed(refusal.message)
-            }
-            Outcome::Refused(refusal) => TrialAnswer::Refused(refusal.message),
-            Outcome::NotFound => TrialAnswer::NotFound,
-            Outcome::Lost(message) => TrialAnswer::Failed(message),
-            Outcome::NoSuchKind => {
-                TrialAnswer::Failed("the cluster does not serve this kind now".to_owned())
-            }
-            Outcome::Conflict(_) | Outcome::AlreadyExists | Outcome::NotTried => TrialAnswer::Stale,
-        };
+        let answer = ask(&self.executor, &question).await;
         if question.of == Tried::Creation {
             return (question, answer);
         }
         if matches!(answer, TrialAnswer::Stale | TrialAnswer::NotFound) {
             self.contents.forget(&id);
-            self.mirror.wrote(&action, &Outcome::Conflict(String::new()));
+            self.mirror.wrote(&action(&question), &Outcome::Conflict(String::new()));
         }
         if let (TrialAnswer::Accepted(stored), Some(live)) = (&answer, &live)
             && same_to_a_server(live, stored)
@@ -110,6 +80,41 @@ impl Context {
         }
         (question, answer)
     }
+}
+
+/// Asks the server; nothing is stored.
+pub async fn ask(executor: &Executor, question: &Question) -> TrialAnswer {
+    let asking = Asking { dry_run: true, impersonated: None };
+    match executor.perform(&action(question), &asking).await {
+        Outcome::Done(mut object) => {
+            if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+                metadata.remove("managedFields");
+            }
+            TrialAnswer::Accepted(Arc::new(object))
+        }
+        Outcome::Refused(refusal) if refusal.reason == "Invalid" => {
+            TrialAnswer::Invalid(refusal.message)
+        }
+        Outcome::Refused(refusal) if refusal.code >= 500 || refusal.code == 429 => {
+            TrialAnswer::Failed(refusal.message)
+        }
+        Outcome::Refused(refusal) => TrialAnswer::Refused(refusal.message),
+        Outcome::NotFound => TrialAnswer::NotFound,
+        Outcome::Lost(message) => TrialAnswer::Failed(message),
+        Outcome::NoSuchKind => {
+            TrialAnswer::Failed("the cluster does not serve this kind now".to_owned())
+        }
+        Outcome::Conflict(_) | Outcome::AlreadyExists | Outcome::NotTried => TrialAnswer::Stale,
+    }
+}
+
+fn action(question: &Question) -> Action {
+    let object = (*question.object).clone();
+    let write = match question.of {
+        Tried::Update => Write::Replace(object),
+        Tried::Creation => Write::Create(object),
+    };
+    Action { side: Side::Cluster, target: question.target.clone(), write }
 }
 
 fn digest(object: &Value) -> u64 {

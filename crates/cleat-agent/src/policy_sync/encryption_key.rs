@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use cleat_api::policy::name::ENCRYPTION_KEY_SECRET;
 use cleat_core::id::{Id, Target};
+use cleat_core::leave::agent::Standing;
+use cleat_core::leave::ground::{MADE_FOR, MADE_FOR_POLICIES};
 use cleat_core::write::{Action, Outcome, Side, Write};
 use cleat_runtime::execute::{Executor, Read};
 use cleat_runtime::follow::{Follow, Held, Scope};
@@ -13,8 +15,11 @@ use kube::Client;
 use serde_json::{Value, json};
 
 use super::Config;
+use crate::leave::Presence;
 
 const RETRY: Duration = Duration::from_secs(10);
+/// How soon to ask again how the cluster stands, when it was not looked at yet.
+const SOON: Duration = Duration::from_secs(1);
 
 /// Copies the key whenever it changes on either side.
 pub(super) fn start(config: &Config, executor: &Executor, tasks: &Tasks) {
@@ -34,12 +39,14 @@ pub(super) fn start(config: &Config, executor: &Executor, tasks: &Tasks) {
     // Only to hear when somebody changes the copy.
     drop(follow(&config.cluster_client));
     let (executor, namespace) = (executor.clone(), config.cluster.clone());
+    let presence = config.presence.clone();
     let mut stop = tasks.stop();
     tasks.spawn("encryption key", async move {
         let closing = queue.clone();
         let running = queue::run(queue, 1, move |()| {
             let (hub, executor, namespace) = (hub.clone(), executor.clone(), namespace.clone());
-            async move { copy(&hub, &executor, &namespace).await }
+            let presence = presence.clone();
+            async move { copy(&hub, &executor, &namespace, presence.as_ref()).await }
         });
         tokio::select! {
             () = running => {}
@@ -48,7 +55,18 @@ pub(super) fn start(config: &Config, executor: &Executor, tasks: &Tasks) {
     });
 }
 
-async fn copy(hub: &Follow, executor: &Executor, namespace: &str) -> Wake {
+async fn copy(
+    hub: &Follow,
+    executor: &Executor,
+    namespace: &str,
+    presence: Option<&Presence>,
+) -> Wake {
+    // A cluster that leaves, as far as anybody knows, gets nothing back that it let go of.
+    match presence.map(Presence::standing) {
+        None | Some(Standing::Member) => {}
+        Some(Standing::Unknown) => return Wake::After(SOON),
+        Some(Standing::Leaving(_) | Standing::Unrecognized(_)) => return Wake::After(RETRY),
+    }
     // A key that the hub does not have any more may still be needed for what was sent.
     let Held::Present(secret) = hub.get(namespace, ENCRYPTION_KEY_SECRET) else {
         return Wake::OnChange;
@@ -73,7 +91,11 @@ async fn copy(hub: &Follow, executor: &Executor, namespace: &str) -> Wake {
         Read::Absent => Write::Create(json!({
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": { "name": ENCRYPTION_KEY_SECRET, "namespace": namespace },
+            "metadata": {
+                "name": ENCRYPTION_KEY_SECRET, "namespace": namespace,
+                // By this it is known as ours when the cluster leaves.
+                "labels": { MADE_FOR: MADE_FOR_POLICIES },
+            },
             "data": data,
         })),
         Read::NoSuchKind | Read::Unknown { .. } => return Wake::After(RETRY),

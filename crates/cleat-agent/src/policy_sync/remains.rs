@@ -11,6 +11,7 @@ use cleat_api::policy::Policy;
 use cleat_api::policy::name::PARENT_POLICY;
 use cleat_core::policy_sync::HOLD;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams, PartialObjectMeta};
 use kube::core::GroupVersionKind;
 use kube::{Client, Resource, ResourceExt as _};
@@ -58,22 +59,50 @@ impl Remains for Held {
 impl Held {
     /// How many objects on the cluster are marked as templates of a policy.
     async fn templates(&self) -> Result<usize, String> {
-        let definitions: Api<CustomResourceDefinition> = Api::all(self.cluster_client.clone());
-        let kinds = ListParams::default().labels(&format!("{POLICY_TYPE_LABEL}=template"));
-        let kinds = definitions.list(&kinds).await;
-        let kinds = kinds.map_err(|error| format!("definitions cannot be listed: {error}"))?;
         let mut count = 0;
-        for spec in kinds.items.into_iter().map(|kind| kind.spec) {
-            let version = spec.versions.iter().find(|version| version.served);
-            let Some(version) = version.filter(|_| spec.scope == "Namespaced") else { continue };
-            let kind = GroupVersionKind::gvk(&spec.group, &version.name, &spec.names.kind);
-            let kind = ApiResource::from_gvk_with_plural(&kind, &spec.names.plural);
+        for kind in template_kinds(&self.cluster_client).await? {
             let api: Api<DynamicObject> =
                 Api::namespaced_with(self.cluster_client.clone(), &self.cluster, &kind);
             count += all(&api, PARENT_POLICY).await?.len();
         }
         Ok(count)
     }
+}
+
+/// The kinds that may stand in policies.
+async fn template_kinds(client: &Client) -> Result<Vec<ApiResource>, String> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let kinds = ListParams::default().labels(&format!("{POLICY_TYPE_LABEL}=template"));
+    let kinds = definitions.list(&kinds).await;
+    let kinds = kinds.map_err(|error| format!("definitions cannot be listed: {error}"))?;
+    let mut all = Vec::new();
+    for spec in kinds.items.into_iter().map(|kind| kind.spec) {
+        let version = spec.versions.iter().find(|version| version.served);
+        let Some(version) = version.filter(|_| spec.scope == "Namespaced") else { continue };
+        let kind = GroupVersionKind::gvk(&spec.group, &version.name, &spec.names.kind);
+        all.push(ApiResource::from_gvk_with_plural(&kind, &spec.names.plural));
+    }
+    Ok(all)
+}
+
+/// Everything on a cluster that is marked as a template of this policy, or of any if none is named, as
+/// the server says now.
+pub async fn marked_now(
+    client: &Client,
+    cluster: &str,
+    policy: Option<&str>,
+) -> Result<Vec<(ApiResource, ObjectMeta)>, String> {
+    let label = match policy {
+        Some(policy) => format!("{PARENT_POLICY}={policy}"),
+        None => PARENT_POLICY.to_owned(),
+    };
+    let mut marked = Vec::new();
+    for kind in template_kinds(client).await? {
+        let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), cluster, &kind);
+        let found = all(&api, &label).await?;
+        marked.extend(found.into_iter().map(|one| (kind.clone(), one.metadata)));
+    }
+    Ok(marked)
 }
 
 /// All objects of a kind that have a label, if one is given. A server without the kind has none.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use cleat_core::id::{Id, Target};
 use cleat_core::preview::{Inquiry, Tried};
 use cleat_core::work::contents::Found;
-use cleat_core::work::outlook::Foreseen;
+use cleat_core::work::outlook::{Change, Foreseen};
 use cleat_core::write::{Action, Outcome, Propagation, Side, Write};
 use cleat_runtime::contents;
 use cleat_runtime::execute::{Asking, Executor};
@@ -17,6 +17,8 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use serde_json::Value;
 
+use crate::policy::{Onlooker, Policies};
+
 /// Deletes tried at the same time.
 const AT_ONCE: usize = 16;
 
@@ -24,13 +26,41 @@ const AT_ONCE: usize = 16;
 /// only to see what its objects own.
 const MOST_NAMESPACES: usize = 20;
 
-pub(super) struct Inquirer {
+/// The way to the cluster that is asked.
+pub struct Inquirer {
     pub(super) client: Client,
     pub(super) kinds: Kinds,
     pub(super) executor: Executor,
+    /// What belongs to objects outside of namespaces is looked for everywhere, which takes a request
+    /// for every kind there is.
+    anywhere: bool,
 }
 
 impl Inquirer {
+    /// The side `Cluster` of the executor is the cluster of the client.
+    pub fn new(client: Client, executor: Executor) -> Self {
+        Self { kinds: Kinds::new(client.clone()), client, executor, anywhere: false }
+    }
+
+    /// The same, looking everywhere for what belongs to objects outside of namespaces.
+    #[must_use]
+    pub fn anywhere(self) -> Self {
+        Self { anywhere: true, ..self }
+    }
+
+    /// What would become of a ConfigurationPolicy's objects if that happened. `None`: there is no such
+    /// policy. `policies`: who looks after them, if that is in this process.
+    pub async fn of_policy(
+        &self,
+        namespace: &str,
+        name: &str,
+        change: Change,
+        policies: Option<&Policies>,
+    ) -> Result<Option<Vec<Foreseen>>, String> {
+        let Self { client, kinds, executor, anywhere: _ } = self;
+        Onlooker { client, kinds, executor, policies }.foreseen(namespace, name, change).await
+    }
+
     /// Everything in a namespace.
     pub(super) async fn inside(&self, namespace: &str) -> Result<Vec<Found>, String> {
         contents::found(&self.client, &self.kinds, namespace).await
@@ -46,8 +76,12 @@ impl Inquirer {
         for namespace in looked {
             insides.insert(namespace.clone(), self.inside(namespace).await);
         }
+        let everything = match self.anywhere && going.iter().any(|one| is_free(&one.id)) {
+            true => contents::found_anywhere(&self.client, &self.kinds).await,
+            false => Ok(Vec::new()),
+        };
         let asked = going.into_iter().map(|one| {
-            let insides = &insides;
+            let (insides, everything) = (&insides, &everything);
             async move {
                 let inquiry = Inquiry {
                     tried: self.tried(&one).await,
@@ -56,8 +90,9 @@ impl Inquirer {
                         .flatten(),
                     instances: self.instances(&one.id).await,
                     owned: match insides.get(&one.id.namespace) {
-                        Some(Ok(found)) => owned(found, &one.uid),
-                        _ => Vec::new(),
+                        Some(found) => owned_of(found, &one.uid),
+                        None if is_free(&one.id) => owned_of(everything, &one.uid),
+                        None => Ok(Vec::new()),
                     },
                 };
                 (one.id, inquiry)
@@ -115,6 +150,15 @@ impl Inquirer {
             Err(error) => Err(error.to_string()),
         })
     }
+}
+
+/// Whether it is in no namespace, and is none.
+fn is_free(id: &Id) -> bool {
+    id.namespace.is_empty() && !is_namespace(id)
+}
+
+fn owned_of(found: &Result<Vec<Found>, String>, uid: &str) -> Result<Vec<Id>, String> {
+    found.as_ref().map(|found| owned(found, uid)).map_err(Clone::clone)
 }
 
 fn is_namespace(id: &Id) -> bool {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use cleat_api::managedcluster::RemoveStrategy;
 use cleat_core::id::{Id, Target};
 use cleat_core::leave::parts::CREDENTIALS as SECRET;
 use cleat_core::write::{Action, Outcome, Side, Write};
@@ -48,10 +49,43 @@ impl Keep {
 
     /// Notes whether the cluster has left, for whoever finds the credentials later.
     pub async fn set_left(&self, executor: &Executor, left: bool) -> Result<(), Error> {
+        self.note(executor, LEFT, left.then_some("true")).await
+    }
+
+    pub async fn is_left(&self, executor: &Executor) -> Result<bool, Error> {
+        Ok(self.noted(executor, LEFT).await?.as_deref() == Some("true"))
+    }
+
+    /// Notes what was last declared about everything that was carried to the cluster.
+    pub(crate) async fn set_strategy(
+        &self,
+        executor: &Executor,
+        strategy: RemoveStrategy,
+    ) -> Result<(), Error> {
+        self.note(executor, STRATEGY, Some(strategy.as_str())).await
+    }
+
+    pub(crate) async fn strategy(
+        &self,
+        executor: &Executor,
+    ) -> Result<Option<RemoveStrategy>, Error> {
+        let noted = self.noted(executor, STRATEGY).await?;
+        Ok(noted.map(|noted| match noted.as_str() {
+            "Required" => RemoveStrategy::Required,
+            _ => RemoveStrategy::Needless,
+        }))
+    }
+
+    /// Writes something down beside the credentials: an annotation of the secret, or a file.
+    async fn note(
+        &self,
+        executor: &Executor,
+        [annotation, name]: [&str; 2],
+        value: Option<&str>,
+    ) -> Result<(), Error> {
         match self {
             Self::Secret { namespace } => {
-                let value = left.then_some("true");
-                let patch = json!({ "metadata": { "annotations": { LEFT: value } } });
+                let patch = json!({ "metadata": { "annotations": { annotation: value } } });
                 let write = Write::Merge(patch);
                 let action = Action { side: Side::Cluster, target: secret(namespace), write };
                 match executor.execute(vec![vec![action]]).await.into_iter().flatten().next() {
@@ -60,30 +94,39 @@ impl Keep {
                 }
             }
             Self::Directory(path) => {
-                let file = path.join("left");
-                match left {
-                    true => write(&file, "true").map_err(|source| failed("write", &file, source)),
-                    false => remove(&file),
+                let file = path.join(name);
+                match value {
+                    Some(value) => {
+                        write(&file, value).map_err(|source| failed("write", &file, source))
+                    }
+                    None => remove(&file),
                 }
             }
         }
     }
 
-    pub async fn is_left(&self, executor: &Executor) -> Result<bool, Error> {
+    async fn noted(
+        &self,
+        executor: &Executor,
+        [annotation, name]: [&str; 2],
+    ) -> Result<Option<String>, Error> {
         match self {
             Self::Secret { namespace } => {
                 match executor.read(Side::Cluster, &secret(namespace)).await {
                     Read::Present(object) => {
                         let annotations = object.pointer("/metadata/annotations");
-                        let said = annotations.and_then(|all| all.get(LEFT));
-                        Ok(said.and_then(Value::as_str) == Some("true"))
+                        let said = annotations.and_then(|all| all.get(annotation));
+                        Ok(said.and_then(Value::as_str).map(ToOwned::to_owned))
                     }
-                    Read::Absent => Ok(false),
-                    Read::NoSuchKind => Ok(false),
+                    Read::Absent | Read::NoSuchKind => Ok(None),
                     Read::Unknown { message } => Err(no_answer("read", message)),
                 }
             }
-            Self::Directory(path) => Ok(path.join("left").exists()),
+            Self::Directory(path) => match fs::read_to_string(path.join(name)) {
+                Ok(text) => Ok(Some(text)),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+                Err(source) => Err(failed("read", &path.join(name), source)),
+            },
         }
     }
 
@@ -91,16 +134,18 @@ impl Keep {
     pub(crate) fn forget(&self) -> Result<(), Error> {
         let Self::Directory(path) = self else { return Ok(()) };
         // Without the first nobody uses the rest.
-        let files = ["kubeconfig", "tls.key", "tls.crt", "cluster-name", "agent-name", "left"];
-        for name in files.into_iter().chain([pending::FILE]) {
+        let files = ["kubeconfig", "tls.key", "tls.crt", "cluster-name", "agent-name"];
+        for name in files.into_iter().chain([LEFT[1], STRATEGY[1], pending::FILE]) {
             remove(&path.join(name))?;
         }
         Ok(())
     }
 }
 
-/// On the secret of a cluster that has left.
-const LEFT: &str = "cleat.dev/left";
+/// On the secret of a cluster that has left, and its file in a directory.
+const LEFT: [&str; 2] = ["cleat.dev/left", "left"];
+/// On the secret, and its file in a directory: what was last declared about everything there.
+const STRATEGY: [&str; 2] = ["cleat.dev/remove-strategy", "remove-strategy"];
 
 fn remove(file: &Path) -> Result<(), Error> {
     match fs::remove_file(file) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, LEASE, ManagedCluster};
 use cleat_core::id::{Id, Target};
 use cleat_core::lease;
-use cleat_core::leave::agent::{Standing, standing};
+use cleat_core::leave::agent::{Standing, declared, standing};
 use cleat_core::registration::agent::{self, Observed, Renewal};
 use cleat_core::registration::hub;
 use cleat_core::registration::identity::Agent;
@@ -192,7 +192,12 @@ impl Context {
                 Standing::Unrecognized(format!("it has no cluster {}", self.name))
             }
             (Held::Present(object), _) => match object.parse() {
-                Ok(cluster) => standing(&cluster),
+                Ok(cluster) => {
+                    if let Some(strategy) = declared(&cluster) {
+                        self.presence.set_strategy(strategy);
+                    }
+                    standing(&cluster)
+                }
                 Err(_) => return,
             },
             // Out of reach is no answer.

@@ -34,9 +34,12 @@ impl Context {
                 let why = "whether the cluster is leaving is not known yet";
                 (Hub::Unknown(why.to_owned()), None)
             }
-            // Whoever asked for eviction wants what a hub does not have any more to go.
+            // Whoever asked for eviction wants what a hub does not have any more to go; but a cluster
+            // of which nothing was to be removed may have left, and nobody could tell it.
             Standing::Unrecognized(_)
-                if self.agent.eviction_grace.is_some() && matches!(hub, Hub::Absent) =>
+                if self.agent.eviction_grace.is_some()
+                    && matches!(hub, Hub::Absent)
+                    && presence.strategy() == Some(RemoveStrategy::Required) =>
             {
                 (hub, None)
             }

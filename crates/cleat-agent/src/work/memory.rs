@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Key;
+use crate::protected::Heard;
 
 #[derive(Default)]
 pub(super) struct Memory {
@@ -33,9 +34,8 @@ pub(super) struct Life {
     pub(super) told: Option<Timestamp>,
     /// When something that is not an event wants to be looked at again.
     pub(super) wake: Option<Timestamp>,
-    /// The CriticalServices that keep objects, as they were when they were last heard of, by object
-    /// and service.
-    pub(super) protections: BTreeMap<(Id, Id), String>,
+    /// The CriticalServices that keep objects.
+    pub(super) protections: Heard,
     /// Its bookkeeping has waited for others already.
     pub(super) put_off: bool,
 }

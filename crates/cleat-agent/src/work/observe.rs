@@ -23,9 +23,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::memory::Verified;
-use super::protection;
 use super::records;
 use super::{Context, Key};
+use crate::protected;
 
 /// Whole objects read at the same time in one pass.
 const READS: usize = 16;
@@ -71,7 +71,13 @@ impl Context {
         }
         self.remember(key, &mut seen, &targets);
         self.care(key, &seen, &targets);
-        self.heed_protection(key, &mut seen);
+        let services = protected::services(&seen.troubles);
+        let heard = self.memory.with(key, |life| life.protections.clone());
+        let heard = heard.anew(&services, &self.mirror, &self.executor).await;
+        self.memory.with(key, |life| {
+            life.protections.heed(heard, &mut life.troubles, seen.now);
+            seen.troubles.clone_from(&life.troubles);
+        });
         let mut looks = BTreeMap::new();
         for id in targets.keys() {
             looks.insert(id.clone(), self.mirror.look_served(id, &self.kinds).await);
@@ -229,7 +235,7 @@ impl Context {
             .iter()
             .map(|(id, version)| Target { version: version.clone(), id: id.clone() })
             // Who keeps something of it says when that changes.
-            .chain(protection::services(&seen.troubles))
+            .chain(protected::services(&seen.troubles))
             .collect();
         if self.subjects.set(key, &targets, lacks_a_kind) {
             self.mirror.interest(&owner(key), &targets);

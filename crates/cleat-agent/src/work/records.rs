@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cleat_api::appliedmanifestwork::{self, AppliedManifestWork};
-use cleat_api::manifestwork::{KEEP_ADOPTED, Keep, ManifestWork, ManifestWorkSpec};
+use cleat_api::manifestwork::{KEEP_ADOPTED, Keep, ManifestWork, ManifestWorkSpec, ON_RECORD};
 use cleat_core::id::Id;
 use cleat_core::work::observed::{
     Agent, Applied, Book, Claim, Hub, Ledger, Origin, ReadOnly, Work,
@@ -55,6 +55,7 @@ pub(super) fn hub(held: &Held) -> (Hub, Option<ManifestWorkSpec>) {
         deleting: metadata.deletion_timestamp.is_some(),
         keep,
         keep_adopted: annotation(KEEP_ADOPTED).is_some_and(|value| value == "true"),
+        on_record: annotation(ON_RECORD).cloned(),
         read_only: ReadOnly::default(),
         status: status.unwrap_or_default(),
     };

@@ -12,6 +12,8 @@ pub mod condition {
     pub const APPLIED: &str = "Applied";
     pub const AVAILABLE: &str = "Available";
     pub const DELETING: &str = "Deleting";
+    /// False while an object that left the manifests is kept by a CriticalService.
+    pub const REMOVED: &str = "Removed";
     pub const COMPLETE: &str = "Complete";
     pub const PROGRESSING: &str = "Progressing";
     pub const DEGRADED: &str = "Degraded";
@@ -69,6 +71,10 @@ pub struct ManifestWorkStatus {
     /// How the removal goes, while the cluster is leaving. OCM knows no such field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removal: Option<Removal>,
+    /// What left the manifests and is still on the cluster, for the hub to know in case the cluster is
+    /// lost. OCM knows no such field.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retiring: Vec<LeftObject>,
 }
 
 /// How the removal of a work's objects goes on a cluster that leaves. Empty lists are written out: a

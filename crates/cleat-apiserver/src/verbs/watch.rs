@@ -49,6 +49,8 @@ struct Watcher {
     pending: VecDeque<Bytes>,
     deadline: Instant,
     next_bookmark: Option<Instant>,
+    /// What happened before this watch began is not told yet.
+    behind: bool,
     first: bool,
     ended: bool,
 }
@@ -101,6 +103,7 @@ pub(crate) fn watch(
         pending: VecDeque::new(),
         deadline: now + query.timeout,
         next_bookmark: query.bookmarks.then(|| next_bookmark(now, now + query.timeout)),
+        behind: query.bookmarks && query.after.is_some(),
         first: true,
         ended: false,
     };
@@ -145,6 +148,10 @@ impl Watcher {
             if self.ended {
                 return None;
             }
+            if self.behind {
+                self.catch_up();
+                continue;
+            }
             let tick = self.next_bookmark.unwrap_or(self.deadline);
             tokio::select! {
                 // News last: it may never end, and the others must be heard all the same.
@@ -155,6 +162,28 @@ impl Watcher {
                 news = self.watch.next_batch(AT_ONCE) => self.take(news),
             }
         }
+    }
+
+    /// Some of what happened before this watch began; after the last of it a bookmark. Whoever wants
+    /// to know that nothing happened up to now need not wait for one.
+    fn catch_up(&mut self) {
+        let mut out = BytesMut::new();
+        for _ in 0..AT_ONCE {
+            match self.watch.try_next() {
+                Ok(Some(event)) => self.event(&event, &mut out),
+                Ok(None) => {
+                    self.behind = false;
+                    self.bookmark(self.watch.revision(), false, &mut out);
+                    break;
+                }
+                // The next look finds the same, and says so.
+                Err(_) => {
+                    self.behind = false;
+                    break;
+                }
+            }
+        }
+        self.push(out);
     }
 
     fn tick(&mut self) {

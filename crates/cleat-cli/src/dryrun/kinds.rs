@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result};
 use cleat_core::policy::observed::{KindName, Served};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// `apiVersion Kind plural`, and a star where no namespace holds it.
@@ -66,19 +66,22 @@ pub(super) struct Kinds {
     all: BTreeMap<KindName, Served>,
 }
 
-/// An entry of a file of kinds.
-#[derive(Deserialize)]
-struct Mapping {
-    #[serde(rename = "Group", default)]
-    group: String,
-    #[serde(rename = "Version")]
-    version: String,
-    #[serde(rename = "Kind")]
-    kind: String,
-    #[serde(rename = "Plural")]
-    plural: String,
-    #[serde(rename = "Scope", default)]
-    scope: String,
+/// An entry of a file of kinds. Fields may be written in any case, as the original reads and writes
+/// them.
+#[derive(Debug, Default, Deserialize, Serialize)]
+pub(super) struct Mapping {
+    #[serde(default)]
+    pub(super) group: String,
+    pub(super) kind: String,
+    pub(super) plural: String,
+    #[serde(default)]
+    pub(super) scope: String,
+    #[serde(default)]
+    pub(super) singular: String,
+    /// None stand for the usual ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) verbs: Vec<String>,
+    pub(super) version: String,
 }
 
 impl Kinds {
@@ -140,9 +143,18 @@ impl Kinds {
 
     /// Takes in a file of kinds.
     pub(super) fn read(&mut self, text: &str) -> Result<()> {
-        let all: Vec<Mapping> = serde_saphyr::from_str(text).context("understand the kinds")?;
-        for Mapping { group, version, kind, plural, scope } in all {
-            self.add(&group, &version, &kind, &plural, !matches!(&*scope, "root" | "Cluster"));
+        let all: Vec<BTreeMap<String, Value>> =
+            serde_saphyr::from_str(text).context("understand the kinds")?;
+        for fields in all {
+            let fields = fields.into_iter().map(|(name, value)| (name.to_lowercase(), value));
+            let mapping = serde_json::from_value(Value::Object(fields.collect()));
+            let mapping: Mapping = mapping.context("understand the kinds")?;
+            let Mapping { group, kind, plural, scope, singular: _, verbs, version } = mapping;
+            // Some resources take objects of a kind without having any.
+            if verbs.is_empty() || verbs.iter().any(|verb| verb == "get") {
+                let namespaced = !matches!(&*scope, "root" | "Cluster");
+                self.add(&group, &version, &kind, &plural, namespaced);
+            }
         }
         Ok(())
     }
@@ -154,12 +166,6 @@ impl Kinds {
     pub(super) fn named(&self, api_version: &str, kind: &str) -> Option<&Served> {
         let name = KindName { api_version: api_version.to_owned(), kind: kind.to_owned() };
         self.all.get(&name)
-    }
-
-    /// The kind of an object.
-    pub(super) fn of(&self, object: &Value) -> Option<&Served> {
-        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
-        self.named(text("apiVersion"), text("kind"))
     }
 }
 
@@ -184,5 +190,11 @@ mod tests {
             assert_eq!(served.namespaced, namespaced, "{kind}");
         }
         assert!(kinds.named("v1", "Nothing").is_none());
+        let two = "\
+- {group: example.com, version: v1, kind: Other, plural: others, scope: namespace}
+- {group: example.com, version: v1, kind: Other, plural: tried, scope: root, verbs: [create]}
+";
+        kinds.read(two).unwrap();
+        assert_eq!(kinds.named("example.com/v1", "Other").unwrap().resource, "others");
     }
 }

@@ -1,45 +1,153 @@
 //! Whether a status is as somebody expects, part by part.
 //!
-//! Only what is expected has to be there; of lists, each expected entry somewhere in the list.
+//! Only what is expected has to be there. Each expected entry of a list of objects has to be somewhere
+//! in the list; other lists have to be the same. What is inside such an entry is not told: the entry is
+//! compared with many.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use super::colour::Colours;
 
 /// What to print, and whether all of it matches.
-pub(super) fn compared(expected: &Value, found: &Value) -> (String, bool) {
-    let mut out = "# Status compare:\n".to_owned();
-    let mut all = true;
-    for (field, value) in expected.as_object().into_iter().flatten() {
-        let actual = found.get(field).unwrap_or(&Value::Null);
-        let matches = match (value, actual) {
-            (Value::Array(wanted), actual) => {
-                let actual = actual.as_array().map(Vec::as_slice).unwrap_or_default();
-                let mut every = true;
-                for (index, one) in wanted.iter().enumerate() {
-                    let there = actual.iter().any(|other| covers(other, one));
-                    let word = if there { "matches" } else { "does not match" };
-                    out.push_str(&format!(".{field}[{index}] {word}\n"));
-                    every &= there;
-                }
-                let word = if every { "matches" } else { "does not match" };
-                out.push_str(&format!(".{field} {word}\n"));
-                every
-            }
-            (wanted, actual) => {
-                let matches = covers(actual, wanted);
-                let word = if matches { "does match" } else { "does not match" };
-                let (actual, wanted) = (shown(actual), shown(wanted));
-                out.push_str(&format!(".{field}: '{actual}' {word} '{wanted}'\n"));
-                matches
-            }
-        };
-        all &= matches;
-    }
-    let verdict = match all {
-        true => " Expected status matches the actual status\n\n",
-        false => " Expected status does not match the actual status\n\n",
+pub(super) fn compared(expected: &Value, found: &Value, colours: Colours) -> (String, bool) {
+    let mut lines = Lines { out: "# Status compare:\n".to_owned(), colours };
+    let nothing = Map::new();
+    let expected = expected.as_object().unwrap_or(&nothing);
+    let all = lines.objects(At::root(), expected, found.as_object().unwrap_or(&nothing));
+    let (verdict, paint): (_, fn(Colours, &str) -> String) = match all {
+        true => (" Expected status matches the actual status", Colours::good),
+        false => (" Expected status does not match the actual status", Colours::bad),
     };
-    out.push_str(verdict);
-    (out, all)
+    let verdict = paint(colours, &colours.bold(verdict));
+    lines.out.push_str(&verdict);
+    lines.out.push('\n');
+    (lines.out, all)
+}
+
+/// Where in a status.
+#[derive(Clone)]
+struct At {
+    path: String,
+    /// Inside an entry of a list.
+    inside: bool,
+    /// An entry of a list.
+    entry: bool,
+}
+
+impl At {
+    fn root() -> Self {
+        Self { path: String::new(), inside: false, entry: false }
+    }
+
+    fn field(&self, name: &str) -> Self {
+        let inside = self.inside || self.entry;
+        Self { path: format!("{}.{name}", self.path), inside, entry: false }
+    }
+
+    fn nth(&self, index: usize) -> Self {
+        Self { path: format!("{}[{index}]", self.path), entry: true, ..self.clone() }
+    }
+}
+
+struct Lines {
+    out: String,
+    colours: Colours,
+}
+
+impl Lines {
+    fn line(&mut self, text: &str) {
+        self.out.push_str(text);
+        self.out.push('\n');
+    }
+
+    fn good(&mut self, at: &At, text: &str) -> bool {
+        if !at.inside {
+            let text = self.colours.good(text);
+            self.line(&text);
+        }
+        true
+    }
+
+    fn bad(&mut self, at: &At, text: &str) -> bool {
+        if !at.inside {
+            let text = self.colours.bad(text);
+            self.line(&text);
+        }
+        false
+    }
+
+    fn objects(&mut self, at: At, wanted: &Map<String, Value>, found: &Map<String, Value>) -> bool {
+        // Sorted by name, as these maps are not everywhere.
+        let mut fields: Vec<(&String, &Value)> = wanted.iter().collect();
+        fields.sort_by_key(|(name, _)| *name);
+        let mut all = true;
+        for (name, wanted) in fields {
+            all &= match found.get(name) {
+                None => {
+                    let path = &at.path;
+                    self.bad(&at, &format!("Key '{name}' not found in result at path '{path}'"))
+                }
+                Some(found) => self.values(at.field(name), name, wanted, found),
+            };
+        }
+        all
+    }
+
+    fn values(&mut self, at: At, name: &str, wanted: &Value, found: &Value) -> bool {
+        match (wanted, found) {
+            (Value::Array(wanted), Value::Array(found)) => self.lists(&at, wanted, found),
+            (Value::Array(_), _) => {
+                let text = format!("skip {name}, {} is not array,", at.path);
+                let text = self.colours.doubtful(&text);
+                self.line(&text);
+                false
+            }
+            (Value::Object(wanted), Value::Object(found)) => self.objects(at, wanted, found),
+            (Value::Object(_), found) => {
+                let (path, expected) = (&at.path, go_type(found));
+                let text = format!(
+                    "The input status field '{path}' is not the right type - expected '{expected}'"
+                );
+                let text = self.colours.bad(&text);
+                self.line(&text);
+                false
+            }
+            (wanted, found) => self.texts(&at, &shown(wanted), &shown(found)),
+        }
+    }
+
+    fn texts(&mut self, at: &At, wanted: &str, found: &str) -> bool {
+        let path = &at.path;
+        match wanted == found {
+            true => self.good(at, &format!("{path}: '{wanted}' does match '{found}'")),
+            false => self.bad(at, &format!("{path}: '{wanted}' does not match '{found}'")),
+        }
+    }
+
+    fn lists(&mut self, at: &At, wanted: &[Value], found: &[Value]) -> bool {
+        if !wanted.first().is_some_and(Value::is_object) {
+            let texts = |all: &[Value]| {
+                let all: Vec<String> = all.iter().map(shown).collect();
+                format!("[{}]", all.join(" "))
+            };
+            return self.texts(at, &texts(wanted), &texts(found));
+        }
+        for (index, one) in wanted.iter().enumerate() {
+            let entry = at.nth(index);
+            let there = found.iter().any(|other| match (one, other) {
+                (Value::Object(one), Value::Object(other)) => {
+                    self.objects(entry.clone(), one, other)
+                }
+                (one, other) => one == other,
+            });
+            if !there {
+                self.bad(&entry, &format!("{} does not match any elements", entry.path));
+                return self.bad(at, &format!("{} does not match the elements", at.path));
+            }
+            self.good(&entry, &format!("{} matches", entry.path));
+        }
+        self.good(at, &format!("{} matches", at.path))
+    }
 }
 
 fn shown(value: &Value) -> String {
@@ -50,17 +158,15 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Whether everything that is wanted is there.
-fn covers(found: &Value, wanted: &Value) -> bool {
-    match (found, wanted) {
-        (Value::Object(found), Value::Object(wanted)) => wanted
-            .iter()
-            .all(|(key, value)| found.get(key).is_some_and(|found| covers(found, value))),
-        (Value::Array(found), Value::Array(wanted)) => {
-            wanted.iter().all(|one| found.iter().any(|other| covers(other, one)))
-        }
-        (Value::String(found), Value::String(wanted)) => found.trim_end() == wanted.trim_end(),
-        (found, wanted) => found == wanted,
+/// How Go calls it, for that is what people know from the original.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
     }
 }
 
@@ -72,22 +178,62 @@ mod tests {
     #[test]
     fn only_what_is_expected_has_to_be_there() {
         let found = json!({
-            "compliant": "Compliant", "lastEvaluated": "now",
-            "relatedObjects": [{ "object": { "kind": "Pod" }, "reason": "r" }],
+            "compliant": "Compliant", "lastEvaluated": "now", "generation": 2,
+            "relatedObjects": [
+                { "object": { "kind": "Pod" }, "reason": "r", "names": ["a", "b"] },
+                { "object": { "kind": "Node" }, "reason": "s" },
+            ],
         });
-        let expected = json!({
-            "compliant": "Compliant", "relatedObjects": [{ "object": { "kind": "Pod" } }],
-        });
-        let text = "\
-# Status compare:
-.compliant: 'Compliant' does match 'Compliant'
-.relatedObjects[0] matches
-.relatedObjects matches
- Expected status matches the actual status
-
-";
-        assert_eq!(compared(&expected, &found), (text.to_owned(), true));
-        let (text, matches) = compared(&json!({ "compliant": "NonCompliant" }), &found);
-        assert!(!matches && text.contains("'Compliant' does not match 'NonCompliant'"));
+        let check = |expected: Value, lines: &[&str], matches: bool| {
+            let word = if matches { "matches" } else { "does not match" };
+            let mut text = "# Status compare:\n".to_owned();
+            lines.iter().for_each(|line| text.push_str(&format!("{line}\n")));
+            text.push_str(&format!(" Expected status {word} the actual status\n"));
+            assert_eq!(compared(&expected, &found, Colours::NONE), (text, matches), "{expected}");
+        };
+        check(
+            json!({
+                "compliant": "Compliant",
+                "relatedObjects": [{ "object": { "kind": "Pod" } }, { "reason": "s" }],
+            }),
+            &[
+                ".compliant: 'Compliant' does match 'Compliant'",
+                ".relatedObjects[0] matches",
+                ".relatedObjects[1] matches",
+                ".relatedObjects matches",
+            ],
+            true,
+        );
+        check(
+            json!({ "relatedObjects": [{ "names": ["a", "c"] }] }),
+            &[
+                "Key 'names' not found in result at path '.relatedObjects[0]'",
+                ".relatedObjects[0] does not match any elements",
+                ".relatedObjects does not match the elements",
+            ],
+            false,
+        );
+        check(
+            json!({ "relatedObjects": [{ "names": ["a", "b"] }] }),
+            &[".relatedObjects[0] matches", ".relatedObjects matches"],
+            true,
+        );
+        check(
+            json!({ "compliant": "NonCompliant", "generation": 2 }),
+            &[
+                ".compliant: 'NonCompliant' does not match 'Compliant'",
+                ".generation: '2' does match '2'",
+            ],
+            false,
+        );
+        check(
+            json!({ "compliant": { "a": 1 }, "generation": [1], "none": 1 }),
+            &[
+                "The input status field '.compliant' is not the right type - expected 'string'",
+                "skip generation, .generation is not array,",
+                "Key 'none' not found in result at path ''",
+            ],
+            false,
+        );
     }
 }

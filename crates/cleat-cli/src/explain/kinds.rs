@@ -1,14 +1,11 @@
 //! What a server serves, and what people mean by the name of a kind.
 
-use futures::StreamExt as _;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResource;
 use kube::Client;
 use kube::core::{ApiResource, GroupVersionKind};
 
 use crate::Refused;
-
-/// How many groups are asked at the same time.
-const AT_ONCE: usize = 8;
+use crate::discovery::{Discovery, Version};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Served {
@@ -56,31 +53,10 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) async fn read(client: &Client) -> Result<Self, kube::Error> {
-        let mut versions: Vec<(String, String)> = Vec::new();
-        for version in client.list_core_api_versions().await?.versions {
-            versions.push((String::new(), version));
-        }
-        for group in client.list_api_groups().await?.groups {
-            let preferred = group.preferred_version.map(|one| one.version).unwrap_or_default();
-            let mut names: Vec<String> =
-                group.versions.into_iter().map(|one| one.version).collect();
-            names.sort_by_key(|version| *version != preferred);
-            versions.extend(names.into_iter().map(|version| (group.name.clone(), version)));
-        }
-        let read = versions.into_iter().map(async |(group, version)| {
-            let read = match group.as_str() {
-                "" => client.list_core_api_resources(&version).await,
-                group => client.list_api_group_resources(&format!("{group}/{version}")).await,
-            };
-            (group, version, read)
-        });
-        let mut answers = futures::stream::iter(read).buffered(AT_ONCE);
-        let mut table = Self::default();
-        while let Some((group, version, read)) = answers.next().await {
-            match read {
-                Ok(list) => table.add(&group, &version, list.resources),
-                Err(error) => table.stale.push((format!("{group}/{version}"), error.to_string())),
-            }
+        let Discovery { versions, stale } = Discovery::read(client).await?;
+        let mut table = Self { all: Vec::new(), stale };
+        for Version { group, version, resources } in versions {
+            table.add(&group, &version, resources);
         }
         Ok(table)
     }
@@ -88,7 +64,7 @@ impl Table {
     fn add(&mut self, group: &str, version: &str, resources: Vec<APIResource>) {
         for one in resources {
             let known = |served: &Served| served.group == group && served.resource == one.name;
-            if one.name.contains('/') || self.all.iter().any(known) {
+            if self.all.iter().any(known) {
                 continue;
             }
             self.all.push(Served {

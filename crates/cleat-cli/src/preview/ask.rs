@@ -5,12 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use cleat_api::leftoverrecord::LeftObject;
-use cleat_api::managedcluster::ManagedCluster;
-use cleat_api::manifestwork::ManifestWork;
-use cleat_api::manifestworkreplicaset::SET_LABEL;
-use cleat_api::removalpreview::{RemovalPreview, RemovalPreviewSpec, RemovalPreviewStatus};
+use cleat_api::removalpreview::{
+    PLAN_LABEL, RemovalPreview, RemovalPreviewSpec, RemovalPreviewStatus,
+};
 use cleat_core::id::{Id, Target};
-use cleat_core::leave::carried::Carried;
 use cleat_core::preview::{Part, plan_hash};
 use cleat_core::write::{Action, Side, Write};
 use cleat_runtime::execute::Executor;
@@ -20,8 +18,8 @@ use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use super::Subject;
-use crate::Refused;
+use super::questions::{Question, Questions, questions};
+use super::{Subject, direct};
 use crate::connection::{executor, perform};
 
 /// How long a plan can be compared with.
@@ -30,13 +28,12 @@ const KEPT: SignedDuration = SignedDuration::from_hours(1);
 /// How often answers are looked for.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The plan a question belongs to.
-const PLAN_LABEL: &str = "cleat.dev/plan";
-
 /// What would become of everything, as far as the clusters answered.
 pub(crate) struct Foreseen {
     pub(crate) plan: String,
     pub(crate) clusters: Vec<Answer>,
+    /// What holds for no cluster in particular.
+    pub(crate) notes: Vec<String>,
 }
 
 pub(crate) struct Answer {
@@ -44,9 +41,17 @@ pub(crate) struct Answer {
     pub(crate) answer: Option<RemovalPreviewStatus>,
     /// What the hub believes to be there, where the cluster itself did not say.
     pub(crate) believed: Vec<LeftObject>,
+    /// What the hub has to say about it.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Foreseen {
+    fn of(clusters: Vec<Answer>, notes: Vec<String>) -> Self {
+        let mut foreseen = Self { plan: String::new(), clusters, notes };
+        foreseen.plan = plan_hash(&foreseen.parts());
+        foreseen
+    }
+
     pub(crate) fn parts(&self) -> Vec<Part> {
         let part = |one: &Answer| Part { cluster: one.cluster.clone(), answer: one.answer.clone() };
         self.clusters.iter().map(part).collect()
@@ -59,20 +64,28 @@ pub(crate) async fn ask(
     subject: &Subject,
     patience: Duration,
 ) -> Result<Foreseen> {
+    if let Some(answer) = direct::answer(hub_client, subject).await? {
+        return Ok(Foreseen::of(vec![answer], Vec::new()));
+    }
     let executor = executor(Some(hub_client.clone()), None);
-    let questions = questions(hub_client, subject).await?;
-    let mut asked = Vec::new();
-    for (cluster, question) in questions {
+    let Questions { all, notes: general } = questions(hub_client, subject).await?;
+    let (mut asked, mut told) = (Vec::new(), Vec::new());
+    for Question { cluster, spec, believed, notes } in all {
+        let Some(spec) = spec else {
+            let answer = Some(RemovalPreviewStatus::default());
+            told.push(Answer { cluster, answer, believed, notes });
+            continue;
+        };
         let name = format!("preview-{}", &uuid::Uuid::new_v4().simple().to_string()[..10]);
-        put(&executor, &cluster, &name, &question.spec).await?;
-        asked.push((cluster, name, question.believed));
+        put(&executor, &cluster, &name, &spec).await?;
+        asked.push((name, Answer { cluster, answer: None, believed, notes }));
     }
     let begun = Instant::now();
     let mut pause = tokio::time::interval(PAUSE);
     let mut answers: BTreeMap<String, RemovalPreviewStatus> = BTreeMap::new();
     while answers.len() < asked.len() && begun.elapsed() < patience {
         pause.tick().await;
-        for (cluster, name, _) in &asked {
+        for (name, Answer { cluster, .. }) in &asked {
             if answers.contains_key(name) {
                 continue;
             }
@@ -85,22 +98,27 @@ pub(crate) async fn ask(
         }
     }
     let names: Vec<(String, String)> =
-        asked.iter().map(|(cluster, name, _)| (cluster.clone(), name.clone())).collect();
+        asked.iter().map(|(name, one)| (one.cluster.clone(), name.clone())).collect();
     let mut clusters: BTreeMap<String, Answer> = BTreeMap::new();
-    for (cluster, name, believed) in asked {
-        let answer = answers.remove(&name);
-        let believed = if answer.is_some() { Vec::new() } else { believed };
-        match clusters.get_mut(&cluster) {
-            // Several works of one set on one cluster.
+    let answered = asked.into_iter().map(|(name, mut one)| {
+        one.answer = answers.remove(&name);
+        if one.answer.is_some() {
+            one.believed.clear();
+        }
+        one
+    });
+    for one in answered.chain(told) {
+        match clusters.get_mut(&one.cluster) {
+            // Several works of one set, or several policies, on one cluster.
             Some(before) => {
-                before.answer = joined(before.answer.take(), answer);
-                before.believed.extend(believed);
+                before.answer = joined(before.answer.take(), one.answer);
+                before.believed.extend(one.believed);
+                before.notes.extend(one.notes);
             }
-            None => drop(clusters.insert(cluster.clone(), Answer { cluster, answer, believed })),
+            None => drop(clusters.insert(one.cluster.clone(), one)),
         }
     }
-    let mut foreseen = Foreseen { plan: String::new(), clusters: clusters.into_values().collect() };
-    foreseen.plan = plan_hash(&foreseen.parts());
+    let foreseen = Foreseen::of(clusters.into_values().collect(), general);
     for (cluster, name) in names {
         let patch = json!({ "metadata": { "labels": { PLAN_LABEL: foreseen.plan } } });
         perform(&executor, "name the plan", on(&cluster, &name, Write::Merge(patch))).await?;
@@ -116,59 +134,9 @@ fn joined(
     let (mut one, other) = (one?, other?);
     one.objects.extend(other.objects);
     one.problems.extend(other.problems);
+    one.notes.extend(other.notes);
     one.more += other.more;
     Some(one)
-}
-
-struct Question {
-    spec: RemovalPreviewSpec,
-    believed: Vec<LeftObject>,
-}
-
-/// Which clusters are asked what.
-async fn questions(hub_client: &Client, subject: &Subject) -> Result<Vec<(String, Question)>> {
-    let about = |work: &ManifestWork| {
-        let spec = RemovalPreviewSpec { work: work.name_any(), ..RemovalPreviewSpec::default() };
-        let question = Question { spec, believed: Carried::work(work).objects };
-        (work.namespace().unwrap_or_default(), question)
-    };
-    match subject {
-        Subject::Work { cluster, name } => {
-            let works: Api<ManifestWork> = Api::namespaced(hub_client.clone(), cluster);
-            let work = works.get_opt(name).await.context("look for the work")?;
-            let Some(work) = work else {
-                return Err(Refused(format!("there is no {subject}")).into());
-            };
-            Ok(vec![about(&work)])
-        }
-        Subject::ReplicaSet { namespace, name } => {
-            let sets: Api<cleat_api::manifestworkreplicaset::ManifestWorkReplicaSet> =
-                Api::namespaced(hub_client.clone(), namespace);
-            if sets.get_opt(name).await.context("look for the replica set")?.is_none() {
-                return Err(Refused(format!("there is no {subject}")).into());
-            }
-            let works: Api<ManifestWork> = Api::all(hub_client.clone());
-            let of_set = ListParams::default().labels(&format!("{SET_LABEL}={namespace}.{name}"));
-            let works = works.list(&of_set).await.context("list the works of the set")?;
-            Ok(works.items.iter().map(about).collect())
-        }
-        Subject::Leave { cluster, strategy } => {
-            let clusters: Api<ManagedCluster> = Api::all(hub_client.clone());
-            let found = clusters.get_opt(cluster).await.context("look for the cluster")?;
-            let Some(found) = found else {
-                let hint = format!("there is no {subject}; `cleat clusters` shows all");
-                return Err(Refused(hint).into());
-            };
-            let works: Api<ManifestWork> = Api::namespaced(hub_client.clone(), cluster);
-            let works = works.list(&ListParams::default()).await.context("list its works")?;
-            let believed = works.items.iter().flat_map(|work| Carried::work(work).objects);
-            let spec = RemovalPreviewSpec {
-                leave: Some(strategy.unwrap_or(found.spec.remove_strategy)),
-                ..RemovalPreviewSpec::default()
-            };
-            Ok(vec![(cluster.clone(), Question { spec, believed: believed.collect() })])
-        }
-    }
 }
 
 fn on(cluster: &str, name: &str, write: Write) -> Action {

@@ -20,6 +20,9 @@ pub(super) fn text(foreseen: &Foreseen, colours: bool) -> String {
         cluster(&mut text, one, colours);
     }
     // Writing to a string cannot fail.
+    for note in &foreseen.notes {
+        let _ = writeln!(text, "note: {note}");
+    }
     let _ = writeln!(text, "plan {}: {}", foreseen.plan, summary(foreseen));
     text
 }
@@ -32,10 +35,10 @@ fn cluster(text: &mut String, one: &Answer, colours: bool) {
             let place = place(&object.namespace, &object.name);
             let _ = writeln!(text, "  {:<12} {kind} {place}: believed to be there", "unknown");
         }
-        return;
+        return notes(text, &one.notes);
     };
     let _ = writeln!(text, "{}", one.cluster);
-    if answer.objects.is_empty() && answer.problems.is_empty() {
+    if answer.objects.is_empty() && answer.problems.is_empty() && one.notes.is_empty() {
         let _ = writeln!(text, "  nothing is there");
     }
     let names: Vec<String> = answer.objects.iter().map(named).collect();
@@ -60,6 +63,14 @@ fn cluster(text: &mut String, one: &Answer, colours: bool) {
     }
     for problem in &answer.problems {
         let _ = writeln!(text, "  {:<12} {problem}", "unknown");
+    }
+    notes(text, &answer.notes);
+    notes(text, &one.notes);
+}
+
+fn notes(text: &mut String, notes: &[String]) {
+    for note in notes {
+        let _ = writeln!(text, "  {:<12} {note}", "note");
     }
 }
 
@@ -133,13 +144,16 @@ pub(super) fn value(foreseen: &Foreseen) -> Value {
         .clusters
         .iter()
         .map(|one| match &one.answer {
-            Some(answer) => json!({ "cluster": one.cluster, "answered": true, "answer": answer }),
+            Some(answer) => json!({
+                "cluster": one.cluster, "answered": true, "answer": answer, "notes": one.notes,
+            }),
             None => json!({
                 "cluster": one.cluster, "answered": false, "believed": one.believed,
+                "notes": one.notes,
             }),
         })
         .collect();
-    json!({ "plan": foreseen.plan, "clusters": clusters })
+    json!({ "plan": foreseen.plan, "clusters": clusters, "notes": foreseen.notes })
 }
 
 #[cfg(test)]
@@ -172,16 +186,24 @@ mod tests {
         let foreseen = Foreseen {
             plan: "0123".to_owned(),
             clusters: vec![
-                Answer { cluster: "c1".to_owned(), answer: Some(answer), believed: vec![] },
-                Answer { cluster: "c2".to_owned(), answer: None, believed: vec![] },
+                Answer {
+                    cluster: "c1".to_owned(),
+                    answer: Some(answer),
+                    believed: vec![],
+                    notes: vec!["policy a/b stays".to_owned()],
+                },
+                Answer { cluster: "c2".to_owned(), answer: None, believed: vec![], notes: vec![] },
             ],
+            notes: vec!["there is more".to_owned()],
         };
         let expected = "\
 c1
   delete       configmaps shop/prices  it goes with the work (spec.deleteOption)
                                        ! waits for finalizer x/y
   orphan       configmaps shop/till    it is declared to stay (spec.deleteOption)
+  note         policy a/b stays
 c2: no answer, so what would happen there is unknown
+note: there is more
 plan 0123: 1 to delete, 1 to orphan on 1 cluster; 1 cluster did not answer
 ";
         assert_eq!(text(&foreseen, false), expected);

@@ -17,45 +17,105 @@ pub(crate) enum Subject {
         namespace: String,
         name: String,
     },
+    /// A root policy.
+    Policy {
+        namespace: String,
+        name: String,
+    },
+    /// A ConfigurationPolicy: on the server that is asked, or on the cluster that its namespace is
+    /// named after.
+    Template {
+        namespace: String,
+        name: String,
+    },
+    Binding {
+        namespace: String,
+        name: String,
+    },
+    Placement {
+        namespace: String,
+        name: String,
+    },
     Leave {
         cluster: String,
         /// `None`: the one the cluster has.
         strategy: Option<RemoveStrategy>,
     },
+    /// Any object on the server that is asked.
+    Object {
+        /// As it was typed.
+        kind: String,
+        namespace: Option<String>,
+        name: String,
+    },
 }
+
+const WORK: &str = "work.open-cluster-management.io";
+const POLICY: &str = "policy.open-cluster-management.io";
+const CLUSTER: &str = "cluster.open-cluster-management.io";
 
 impl Subject {
     /// From what `kubectl` users would type.
-    pub(crate) fn parse(what: &str, namespace: &str) -> Result<Self> {
-        let Some((kind, name)) = what.split_once('/').filter(|(_, name)| !name.is_empty()) else {
+    pub(crate) fn parse(what: &str, namespace: Option<&str>) -> Result<Self> {
+        let named = |(kind, name): &(&str, &str)| {
+            !kind.is_empty() && !name.is_empty() && !name.contains('/')
+        };
+        let Some((typed, name)) = what.split_once('/').filter(named) else {
             return Err(Refused(format!("{what:?} is not KIND/NAME")).into());
         };
-        let kind = kind.to_ascii_lowercase();
-        let kind = kind.strip_suffix(".work.open-cluster-management.io").unwrap_or(&kind);
-        let (namespace, name) = (namespace.to_owned(), name.to_owned());
-        match kind {
-            "manifestwork" | "manifestworks" | "mw" => Ok(Self::Work { cluster: namespace, name }),
-            "manifestworkreplicaset" | "manifestworkreplicasets" | "mwrs" => {
-                Ok(Self::ReplicaSet { namespace, name })
+        let lower = typed.to_ascii_lowercase();
+        let (kind, group) = lower.split_once('.').unwrap_or((&lower, ""));
+        let of = |wanted: &str| group.is_empty() || group == wanted;
+        let name = name.to_owned();
+        let there = || match namespace {
+            Some(namespace) if !namespace.is_empty() => Ok(namespace.to_owned()),
+            _ => Err(Refused(format!("{kind} {name} lives in a namespace; say which with -n"))),
+        };
+        Ok(match kind {
+            "manifestwork" | "manifestworks" | "mw" if of(WORK) => {
+                Self::Work { cluster: there()?, name }
             }
-            other => Err(Refused(format!(
-                "the end of a {other} cannot be foreseen; that of a manifestwork or a \
-                 manifestworkreplicaset can"
-            ))
-            .into()),
-        }
+            "manifestworkreplicaset" | "manifestworkreplicasets" | "mwrs" if of(WORK) => {
+                Self::ReplicaSet { namespace: there()?, name }
+            }
+            "policy" | "policies" | "plc" if of(POLICY) => {
+                Self::Policy { namespace: there()?, name }
+            }
+            "configurationpolicy" | "configurationpolicies" if of(POLICY) => {
+                Self::Template { namespace: there()?, name }
+            }
+            "placementbinding" | "placementbindings" | "pb" if of(POLICY) => {
+                Self::Binding { namespace: there()?, name }
+            }
+            "placement" | "placements" if of(CLUSTER) => {
+                Self::Placement { namespace: there()?, name }
+            }
+            "managedcluster" | "managedclusters" | "mcl" | "mcls" if of(CLUSTER) => {
+                let hint = format!("clusters leave: see `cleat preview unjoin {name}`");
+                return Err(Refused(hint).into());
+            }
+            _ => {
+                let namespace = namespace.map(ToOwned::to_owned);
+                Self::Object { kind: typed.to_owned(), namespace, name }
+            }
+        })
     }
 }
 
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Work { cluster, name } => write!(f, "manifestwork {cluster}/{name}"),
-            Self::ReplicaSet { namespace, name } => {
-                write!(f, "manifestworkreplicaset {namespace}/{name}")
-            }
-            Self::Leave { cluster, .. } => write!(f, "cluster {cluster}"),
-        }
+        let (kind, namespace, name) = match self {
+            Self::Leave { cluster, .. } => return write!(f, "cluster {cluster}"),
+            Self::Object { kind, namespace: None, name } => return write!(f, "{kind} {name}"),
+            Self::Work { cluster, name } => ("manifestwork", cluster, name),
+            Self::ReplicaSet { namespace, name } => ("manifestworkreplicaset", namespace, name),
+            Self::Policy { namespace, name } => ("policy", namespace, name),
+            Self::Template { namespace, name } => ("configurationpolicy", namespace, name),
+            Self::Binding { namespace, name } => ("placementbinding", namespace, name),
+            Self::Placement { namespace, name } => ("placement", namespace, name),
+            Self::Object { kind, namespace: Some(namespace), name } => (&**kind, namespace, name),
+        };
+        write!(f, "{kind} {namespace}/{name}")
     }
 }
 
@@ -64,15 +124,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_taken_as_kubectl_takes_them_and_others_are_refused() {
-        let work = Subject::Work { cluster: "c1".to_owned(), name: "shop".to_owned() };
+    fn kinds_are_taken_as_kubectl_takes_them_and_nonsense_is_refused() {
+        let (cluster, name) = ("c1".to_owned(), "shop".to_owned());
+        let work = Subject::Work { cluster: cluster.clone(), name: name.clone() };
         for what in
             ["manifestwork/shop", "mw/shop", "ManifestWorks.work.open-cluster-management.io/shop"]
         {
-            assert_eq!(Subject::parse(what, "c1").unwrap(), work);
+            assert_eq!(Subject::parse(what, Some("c1")).unwrap(), work);
         }
-        for what in ["shop", "manifestwork/", "pod/shop"] {
-            assert!(Subject::parse(what, "c1").unwrap_err().is::<Refused>(), "{what}");
+        let namespace = Some(cluster);
+        for kind in ["pod", "policies.example.com", "placements.example.com"] {
+            let object = Subject::Object {
+                kind: kind.to_owned(),
+                namespace: namespace.clone(),
+                name: name.clone(),
+            };
+            assert_eq!(Subject::parse(&format!("{kind}/shop"), Some("c1")).unwrap(), object);
+        }
+        let policy = Subject::parse("plc/shop", Some("c1")).unwrap();
+        assert_eq!(policy.to_string(), "policy c1/shop");
+        for what in ["shop", "manifestwork/", "/shop", "pod/a/b", "managedcluster/c1"] {
+            assert!(Subject::parse(what, Some("c1")).unwrap_err().is::<Refused>(), "{what}");
+        }
+        for what in ["policy/shop", "mw/shop", "placement/shop"] {
+            let refused = Subject::parse(what, None).unwrap_err();
+            assert!(refused.to_string().contains("say which with -n"), "{refused}");
         }
     }
 }

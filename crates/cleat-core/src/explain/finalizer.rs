@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::object::{Thing, Trail, id, list, text, without_finalizer};
 use super::question::{Look, Place};
-use super::tree::{Node, Reason, Weight};
+use super::tree::{Node, Reason, Weight, begun};
 use super::workload::{self, Workload};
 use super::{Wish, ago, cluster, namespace, object, owner, policy, set, work};
 use crate::id::Id;
@@ -249,7 +249,7 @@ fn judge(
     if let Some(first) = children.first() {
         let logs = first.object.as_ref().map(|one| {
             let kind = one.resource.trim_end_matches('s');
-            format!("kubectl -n {} logs {kind}/{}", one.namespace, one.name)
+            format!("{}-n {} logs {kind}/{}", begun(one.server), one.namespace, one.name)
         });
         let whose = first.object.as_ref().map_or("its controller", |one| one.name.as_str());
         let what = "it runs and has not let go; its log says why";

@@ -153,13 +153,21 @@ pub(super) fn name(place: Place, id: &Id) -> String {
     }
 }
 
+/// How commands on the cluster begin while nobody says by which context it is reached.
+const ON_CLUSTER: &str = "kubectl --context CLUSTER ";
+
+/// How a command begins on either server.
+pub(super) fn begun(place: Place) -> &'static str {
+    match place {
+        Place::Here => "kubectl ",
+        Place::Cluster => ON_CLUSTER,
+    }
+}
+
 /// `kubectl VERB resource.group name -n namespace`, as it works on either server.
 pub(super) fn kubectl(place: Place, verb: &str, id: &Id, rest: &str) -> String {
     let Id { group, resource, namespace, name } = id;
-    let mut command = "kubectl ".to_owned();
-    if place == Place::Cluster {
-        command.push_str("--context CLUSTER ");
-    }
+    let mut command = begun(place).to_owned();
     if !namespace.is_empty() {
         command.push_str(&format!("-n {namespace} "));
     }
@@ -172,6 +180,39 @@ pub(super) fn kubectl(place: Place, verb: &str, id: &Id, rest: &str) -> String {
         command.push_str(&format!(" {rest}"));
     }
     command
+}
+
+/// The contexts by which whoever asks reaches the servers, where that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contexts {
+    /// Of the server that is asked, unless it is the one that is chosen anyway.
+    pub here: Option<String>,
+    pub cluster: Option<String>,
+}
+
+impl Contexts {
+    /// The tree with commands that can be typed as they are.
+    pub fn in_commands(&self, tree: &mut Node) {
+        let command = tree.action.as_mut().and_then(|action| action.command.as_mut());
+        if let Some(command) = command {
+            match (command.strip_prefix(ON_CLUSTER), command.strip_prefix("kubectl ")) {
+                (Some(rest), _) => {
+                    if let Some(context) = &self.cluster {
+                        *command = format!("kubectl --context {context} {rest}");
+                    }
+                }
+                (None, Some(rest)) => {
+                    if let Some(context) = &self.here {
+                        *command = format!("kubectl --context {context} {rest}");
+                    }
+                }
+                (None, None) => {}
+            }
+        }
+        for child in &mut tree.children {
+            self.in_commands(child);
+        }
+    }
 }
 
 /// Whether it is for a terminal.
@@ -235,5 +276,28 @@ fn spelt(reason: Reason) -> String {
     match reason {
         Reason::CrdTerminating => "CRDTerminating".to_owned(),
         other => format!("{other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_name_the_contexts_that_are_known() {
+        let id = Id { resource: "pods".to_owned(), name: "a".to_owned(), ..Id::default() };
+        let told = |contexts: &Contexts, place: Place| {
+            let command = Some(kubectl(place, "delete", &id, ""));
+            let child = Node::note("child").act("you", "delete it", command);
+            let mut tree = Node::note("root").with(alloc::vec![child]);
+            contexts.in_commands(&mut tree);
+            tree.children.remove(0).action.unwrap().command.unwrap()
+        };
+        let known = Contexts { here: Some("hub".to_owned()), cluster: Some("cluster1".to_owned()) };
+        let nothing = Contexts::default();
+        assert_eq!(told(&known, Place::Here), "kubectl --context hub delete pods/a");
+        assert_eq!(told(&known, Place::Cluster), "kubectl --context cluster1 delete pods/a");
+        assert_eq!(told(&nothing, Place::Here), "kubectl delete pods/a");
+        assert_eq!(told(&nothing, Place::Cluster), "kubectl --context CLUSTER delete pods/a");
     }
 }

@@ -5,8 +5,12 @@
 
 use alloc::format;
 use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
 
-use cleat_api::managedcluster::{ManagedCluster, RemoveStrategy, condition as kind};
+use cleat_api::leftoverrecord::LeftObject;
+use cleat_api::managedcluster::{
+    ManagedCluster, ManagedClusterStatus, RemoveStrategy, condition as kind,
+};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -35,12 +39,18 @@ pub enum Standing {
 /// nothing else is waited for.
 pub fn standing(cluster: &Value) -> Standing {
     let deleting = cluster.pointer("/metadata/deletionTimestamp").is_some_and(Value::is_string);
-    let strategy = cluster.pointer("/spec/removeStrategy").and_then(Value::as_str);
-    match strategy {
-        Some("Required") if deleting => Standing::Leaving(RemoveStrategy::Required),
-        // What a later version may say must not delete anything.
-        Some(_) if deleting => Standing::Leaving(RemoveStrategy::Needless),
+    match declared(cluster) {
+        Some(strategy) if deleting => Standing::Leaving(strategy),
         Some(_) | None => Standing::Member,
+    }
+}
+
+/// What is to become of everything when the cluster leaves, if its hub knows about that.
+pub fn declared(cluster: &Value) -> Option<RemoveStrategy> {
+    match cluster.pointer("/spec/removeStrategy").and_then(Value::as_str)? {
+        "Required" => Some(RemoveStrategy::Required),
+        // What a later version may say must not delete anything.
+        _ => Some(RemoveStrategy::Needless),
     }
 }
 
@@ -51,13 +61,23 @@ pub struct Held {
     pub what: Option<String>,
     /// Why that could not be found out.
     pub unknown: Option<String>,
+    /// What the agent itself leaves there.
+    pub left: Vec<LeftObject>,
+}
+
+/// Whether the hub accepted a report and keeps nothing of what was told to stay: its definition of
+/// clusters is older.
+pub fn is_dropped(held: &Held, answer: &Value) -> bool {
+    let kept = answer.pointer("/status/left").and_then(Value::as_array);
+    !held.left.is_empty() && answer.is_object() && kept.is_none_or(Vec::is_empty)
 }
 
 /// What to tell the hub of a cluster that is leaving, if it does not know it.
 pub fn report(cluster: &ManagedCluster, held: &Held, now: Timestamp) -> Option<Action> {
     cluster.metadata.deletion_timestamp.as_ref()?;
     let strategy = cluster.spec.remove_strategy;
-    let before = cluster.status.clone().unwrap_or_default().conditions;
+    let ManagedClusterStatus { conditions: before, left: known, .. } =
+        cluster.status.clone().unwrap_or_default();
     // The right to look goes with the namespace on the hub, which goes once everything was seen
     // released; that nobody can look any more takes nothing back.
     let told = condition::find(&before, kind::RELEASED).is_some_and(|told| {
@@ -78,20 +98,21 @@ pub fn report(cluster: &ManagedCluster, held: &Held, now: Timestamp) -> Option<A
         Held { what: Some(what), .. } => {
             (Status::False, format!("Not everything is {done}: {what}."))
         }
-        Held { what: None, unknown: None } => {
+        Held { what: None, unknown: None, .. } => {
             (Status::True, format!("Everything is {done}, as a look at the cluster showed."))
         }
     };
     let said = Said { kind: kind::RELEASED, status, reason: strategy.as_str(), message };
     condition::say(&mut conditions, said, cluster.metadata.generation, now);
-    if conditions == before {
+    let left = if held.unknown.is_some() { &known } else { &held.left };
+    if conditions == before && *left == known {
         return None;
     }
     let patch = json!({
         "metadata": {
             "uid": cluster.metadata.uid, "resourceVersion": cluster.metadata.resource_version,
         },
-        "status": { "conditions": conditions },
+        "status": { "conditions": conditions, "left": left },
     });
     let name = cluster.metadata.name.as_deref().unwrap_or_default().to_string();
     Some(Action { side: Side::Hub, target: target(&name), write: Write::MergeStatus(patch) })

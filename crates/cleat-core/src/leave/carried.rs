@@ -7,10 +7,11 @@ use alloc::vec::Vec;
 
 use cleat_api::leftoverrecord::LeftObject;
 use cleat_api::manifestwork::{
-    BlockedObject, LEAVE_FINALIZER, ManifestWork, ManifestWorkStatus, Removal, ResourceCount,
-    condition,
+    BlockedObject, LEAVE_FINALIZER, ManifestWork, ManifestWorkStatus, ON_RECORD, Removal,
+    ResourceCount, condition,
 };
 use cleat_api::policy::PolicyStatus;
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::condition::holds;
@@ -19,12 +20,19 @@ use crate::policy_sync::HOLD;
 use crate::work::WORK_FINALIZER;
 use crate::work::ownership::declared;
 
+/// Group, version and resource of add-ons.
+pub const ADD_ONS: [&str; 3] =
+    ["addon.open-cluster-management.io", "v1alpha1", "managedclusteraddons"];
+
 /// Who looks after it on the cluster. A new kind of thing to carry is one more of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     Work,
     /// A policy as replicated to the cluster; its agent prunes as the policy says.
     Policy,
+    /// Somebody else's add-on for the cluster, whose manager may need what works brought to take it
+    /// off again.
+    AddOn,
 }
 
 impl Kind {
@@ -32,21 +40,25 @@ impl Kind {
         match self {
             Self::Work => "work",
             Self::Policy => "policy",
+            Self::AddOn => "add-on",
         }
     }
 
-    /// What holds it on the hub while the agent has something to do for it.
-    pub(crate) fn held_by(self) -> &'static str {
+    /// What holds it on the hub while our agent has something to do for it.
+    pub(crate) fn held_by(self) -> Option<&'static str> {
         match self {
-            Self::Work => WORK_FINALIZER,
-            Self::Policy => HOLD,
+            Self::Work => Some(WORK_FINALIZER),
+            Self::Policy => Some(HOLD),
+            Self::AddOn => None,
         }
     }
 
-    fn place(self) -> (&'static str, &'static str) {
+    /// Group, version and resource.
+    fn place(self) -> [&'static str; 3] {
         match self {
-            Self::Work => ("work.open-cluster-management.io", "manifestworks"),
-            Self::Policy => ("policy.open-cluster-management.io", "policies"),
+            Self::Work => ["work.open-cluster-management.io", "v1", "manifestworks"],
+            Self::Policy => ["policy.open-cluster-management.io", "v1", "policies"],
+            Self::AddOn => ADD_ONS,
         }
     }
 }
@@ -61,6 +73,10 @@ pub struct Carried {
     pub resource_version: String,
     pub finalizers: Vec<String>,
     pub deleting: bool,
+    /// Since when.
+    pub since: Option<Timestamp>,
+    /// What the hub has written down as staying, if it says so on it.
+    pub on_record: Option<String>,
     /// What is believed to be on the cluster because of it.
     pub objects: Vec<LeftObject>,
     /// What stays of it, once the agent has told.
@@ -110,6 +126,8 @@ impl Carried {
             resource_version: metadata.resource_version.clone().unwrap_or_default(),
             finalizers: metadata.finalizers.clone().unwrap_or_default(),
             deleting: metadata.deletion_timestamp.is_some(),
+            since: metadata.deletion_timestamp.as_ref().map(|time| time.0),
+            on_record: metadata.annotations.as_ref().and_then(|all| all.get(ON_RECORD)).cloned(),
             objects: Vec::new(),
             left: Vec::new(),
             remaining: None,
@@ -118,20 +136,25 @@ impl Carried {
     }
 
     pub(crate) fn target(&self) -> Target {
-        let (group, resource) = self.kind.place();
+        let [group, version, resource] = self.kind.place();
         let id = Id {
             group: group.into(),
             resource: resource.into(),
             namespace: self.namespace.clone(),
             name: self.name.clone(),
         };
-        Target { version: "v1".into(), id }
+        Target { version: version.into(), id }
     }
 
     /// Whether the agent may still have something to do for it.
     pub(crate) fn is_with_agent(&self) -> bool {
         let theirs = self.kind.held_by();
-        self.finalizers.iter().any(|one| one == theirs)
+        self.finalizers.iter().any(|one| Some(one.as_str()) == theirs)
+    }
+
+    /// Whether it is only waited for: nobody but its own manager knows what it needs.
+    pub(crate) fn is_others(&self) -> bool {
+        self.kind == Kind::AddOn
     }
 
     pub(crate) fn is_held(&self) -> bool {
@@ -165,9 +188,22 @@ fn believed(work: &ManifestWork, status: &ManifestWorkStatus) -> Vec<LeftObject>
             name,
             uid: meta.uid.clone(),
             source: work.metadata.name.clone().unwrap_or_default(),
-            why: String::new(),
             stays,
+            ..LeftObject::default()
         });
+    }
+    // What left the manifests is still there for all anybody knows; and the work may have said to
+    // keep it since its agent was heard last.
+    for object in &status.retiring {
+        let id = Id {
+            group: object.group.clone(),
+            resource: object.resource.clone(),
+            namespace: object.namespace.clone(),
+            name: object.name.clone(),
+        };
+        let source = work.metadata.name.clone().unwrap_or_default();
+        let stays = object.stays.max(declared(work, &id));
+        seen.insert(LeftObject { source, stays, ..object.clone() });
     }
     seen.into_iter().collect()
 }

@@ -1,9 +1,10 @@
 //! Finishing later what a cluster kept: leftover records are worked off on the cluster itself.
 //!
 //! Only the incarnation that is on record, or in a ledger of ours, is ever deleted, and only while
-//! it bears our mark. What was declared to be kept, what another ledger holds, what somebody made
-//! anew and what nobody knows the uid of stays, and is said to; our marks come off it before the
-//! ledgers go, because the collector deletes what only a ledger owns.
+//! it bears our mark; what policies made never had one. What was declared to be kept, what another
+//! ledger or a policy of today holds, what somebody made anew and what nobody knows the uid of stays,
+//! and is said to; our marks come off it before the ledgers go, because the collector deletes what
+//! only a ledger owns.
 
 mod choose;
 mod report;
@@ -66,6 +67,9 @@ pub struct Observed {
     /// The ledgers of these records' works, as [`ledgers`] chose them: marks that point to them are
     /// ours.
     pub ledgers: Vec<AppliedManifestWork>,
+    /// The policies that the hub has for this very cluster now, because it joined again, and what
+    /// each lists as its own.
+    pub policies: BTreeMap<String, Vec<LeftObject>>,
     /// By object. One that is missing here was not looked at.
     pub live: BTreeMap<Id, Look>,
     /// What the namespaces hold whose turn it is.
@@ -266,13 +270,16 @@ fn fate(seen: &Observed, object: &LeftObject) -> Fate {
     if let Some(other) = owners.iter().find(|one| one.is_ledger() && !is_ours(seen, one)) {
         return Fate::Stays(format!("{} holds it", other.name));
     }
+    if let Some(policy) = policy_of_today(seen, object) {
+        return Fate::Stays(format!("policy {policy} holds it"));
+    }
     if declared && !seen.include_kept {
         return match object.why.as_str() {
             why if why.starts_with("kept by ") => stays(why),
             _ => stays("it was declared to be kept"),
         };
     }
-    if !declared && !owners.iter().any(|one| is_ours(seen, one)) {
+    if !declared && !object.unmarked && !owners.iter().any(|one| is_ours(seen, one)) {
         return stays("it bears no mark of ours any more");
     }
     if !text("/metadata/deletionTimestamp").is_empty() {
@@ -290,6 +297,17 @@ fn fate(seen: &Observed, object: &LeftObject) -> Fate {
         Some(Contents::Unknown(why)) => Fate::Unknown(why.clone()),
         None => Fate::Unknown("what it holds was not looked at".to_string()),
     }
+}
+
+/// The policy of today that holds an object. One that finds what it wants made does not list it: what
+/// came of a policy that is there again is its own, whether it has looked yet or not.
+fn policy_of_today<'a>(seen: &'a Observed, object: &LeftObject) -> Option<&'a str> {
+    let (object_id, mut policies) = (id(object), seen.policies.iter());
+    let holder = policies.find(|(name, listed)| {
+        (object.unmarked && object.source == **name)
+            || listed.iter().any(|one| id(one) == object_id)
+    });
+    holder.map(|(name, _)| name.as_str())
 }
 
 /// The namespaces whose turn it is, so that somebody has to look into them.

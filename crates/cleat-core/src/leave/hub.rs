@@ -15,7 +15,7 @@ use cleat_api::managedcluster::{
     CLUSTER_DESTROYED, FINALIZER, ManagedCluster, ManagedClusterStatus, RemoveStrategy,
     condition as kind, reason,
 };
-use cleat_api::manifestwork::LEAVE_FINALIZER;
+use cleat_api::manifestwork::{LEAVE_FINALIZER, ON_RECORD};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -179,7 +179,11 @@ pub fn way(seen: &Observed) -> Way {
 /// Whether nothing but the cluster's place on the hub is left. On what is seen from here on depends
 /// what is forgotten.
 pub fn is_finishing(seen: &Observed) -> bool {
-    let empty = seen.carried.as_ref().is_ok_and(Vec::is_empty) && seen.records.is_ok();
+    let written = |records: &Vec<LeftoverRecord>| {
+        record::missing(records, seen.status().left.iter()).is_empty()
+    };
+    let empty = seen.carried.as_ref().is_ok_and(Vec::is_empty);
+    let empty = empty && seen.records.as_ref().is_ok_and(written);
     let agreed = match way(seen) {
         Way::Telling => false,
         Way::WithAgent => seen.is_released(),
@@ -246,33 +250,43 @@ fn access(seen: &Observed) -> Vec<Action> {
 fn with_agent(seen: &Observed, carried: &[Carried], records: &[LeftoverRecord]) -> Vec<Action> {
     let mut actions = Vec::new();
     // Nothing can be held that is being deleted already.
-    let holds = |one: &&Carried| !one.deleting && !one.is_held();
-    for one in carried.iter().filter(holds) {
+    let is_loose = |one: &&Carried| !one.deleting && !one.is_held() && !one.is_others();
+    for one in carried.iter().filter(is_loose) {
         let mut finalizers = one.finalizers.clone();
         finalizers.push(LEAVE_FINALIZER.to_string());
         // The agent holds only policies that prune; of a leaving cluster every one is to be let go
         // of by it.
         if one.kind == Kind::Policy && !one.is_with_agent() {
-            finalizers.push(one.kind.held_by().to_string());
+            finalizers.extend(one.kind.held_by().map(|theirs| theirs.to_string()));
         }
         actions.push(set_finalizers(one, &finalizers));
     }
-    let ready = order::ready(carried).into_iter().filter_map(|index| carried.get(index));
-    actions.extend(ready.filter(|one| one.is_held()).map(delete));
+    if carried.iter().any(Carried::is_others) {
+        // Add-ons first, while what works brought still serves them; and not before the works are
+        // held, which may go with them.
+        if !carried.iter().any(|one| is_loose(&one)) {
+            let going = carried.iter().filter(|one| one.is_others() && !one.deleting);
+            actions.extend(going.map(delete));
+        }
+    } else {
+        let ready = order::ready(carried).into_iter().filter_map(|index| carried.get(index));
+        actions.extend(ready.filter(|one| one.is_held()).map(delete));
+    }
 
     let ended: Vec<&Carried> = carried
         .iter()
         .filter(|one| one.deleting && one.is_held() && !one.is_with_agent())
         .collect();
-    // What was being deleted before cannot be held, so what will stay of it is written down now.
-    let fleeting: Vec<LeftObject> = carried
+    // What was being deleted before cannot be held; its agent waits to be told that it is on record,
+    // also if somebody took its hold away and another's is left.
+    let fleeting: Vec<&Carried> = carried
         .iter()
-        .filter(|one| one.deleting && !one.is_held() && one.is_with_agent())
-        .filter(|_| seen.strategy() == RemoveStrategy::Needless)
-        .flat_map(|one| believed(one, Reason::Needless))
+        .filter(|one| one.deleting && !one.is_held())
+        .filter(|one| one.is_with_agent() || !one.left.is_empty())
         .collect();
-    let ends = ended.iter().flat_map(|one| &one.left);
-    let more = record::missing(records, ends.chain(&fleeting));
+    let own = seen.status().left;
+    let left = ended.iter().chain(&fleeting).flat_map(|one| &one.left);
+    let more = record::missing(records, left.chain(&own));
     let reason = match seen.strategy() {
         RemoveStrategy::Needless => Reason::Needless,
         RemoveStrategy::Required => Reason::Kept,
@@ -281,6 +295,17 @@ fn with_agent(seen: &Observed, carried: &[Carried], records: &[LeftoverRecord]) 
     for one in ended {
         if record::missing(records, one.left.iter()).is_empty() {
             actions.push(release(one, &[LEAVE_FINALIZER]));
+        }
+    }
+    for one in fleeting {
+        let receipt = record::receipt(&one.left);
+        let known = one.on_record.as_ref() == Some(&receipt) || one.left.is_empty();
+        if !known && record::missing(records, one.left.iter()).is_empty() {
+            let patch = json!({ "metadata": {
+                "uid": one.uid, "annotations": { ON_RECORD: receipt },
+            }});
+            let (target, write) = (one.target(), Write::Merge(patch));
+            actions.push(Action { side: Side::Hub, target, write });
         }
     }
     actions
@@ -294,7 +319,9 @@ fn without_agent(
     records: &[LeftoverRecord],
     reason: Reason,
 ) -> Vec<Action> {
-    let believed: Vec<LeftObject> = carried.iter().flat_map(|one| believed(one, reason)).collect();
+    let mut believed: Vec<LeftObject> =
+        carried.iter().flat_map(|one| believed(one, reason)).collect();
+    believed.extend(seen.status().left);
     let more = record::missing(records, believed.iter());
     if !more.is_empty() {
         return record::write_down(&seen.cluster, records, reason, &more);
@@ -304,7 +331,9 @@ fn without_agent(
         if !one.deleting {
             actions.push(delete(one));
         } else if one.is_held() || one.is_with_agent() {
-            actions.push(release(one, &[LEAVE_FINALIZER, one.kind.held_by()]));
+            let theirs = one.kind.held_by();
+            let ours: Vec<&str> = theirs.into_iter().chain([LEAVE_FINALIZER]).collect();
+            actions.push(release(one, &ours));
         }
     }
     actions

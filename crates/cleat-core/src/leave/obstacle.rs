@@ -96,14 +96,20 @@ fn stuck(seen: &Observed) -> Option<(&'static str, String)> {
     let mut stuck: Vec<String> = Vec::new();
     for one in carried(seen) {
         let name = format!("{} {}", one.kind.as_str(), one.name);
-        if way == Way::WithAgent {
+        let held = || format!("{name}: held by {}", one.finalizers.join(", "));
+        // Nobody but others holds what agent and hub have let go of.
+        let let_go = one.deleting && !one.is_held() && !one.is_with_agent();
+        if one.is_others() || (way == Way::WithAgent && let_go) {
+            let old = one.since.is_some_and(|since| is_old(seen, since, PATIENCE));
+            stuck.extend((old && !one.finalizers.is_empty()).then(held));
+        } else if way == Way::WithAgent {
             let blocks = one.blocked.iter().filter(|block| {
                 let old = |since: Timestamp| is_old(seen, since, PATIENCE);
                 block.refused || block.since.as_ref().is_some_and(|since| old(since.0))
             });
             stuck.extend(blocks.map(|block| format!("{name}: {} ({})", block.object, block.why)));
         } else if one.deleting && !one.finalizers.is_empty() {
-            stuck.push(format!("{name}: held by {}", one.finalizers.join(", ")));
+            stuck.push(held());
         }
     }
     if stuck.is_empty() || matches!(way, Way::WithoutAgent(_)) && ours_alone(seen) {

@@ -3,6 +3,7 @@
 //! The last of it is the right to take anything away, and what hangs on that goes with it.
 
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -26,6 +27,12 @@ pub const BOOTSTRAP: &str = "bootstrap-hub";
 /// The secret with a key that nobody has certified yet.
 pub const PENDING: &str = "hub-kubeconfig-pending";
 
+/// The name of what gives the agent of a namespace its rights. An agent of another hub lives in another
+/// namespace, and must not take them.
+pub fn binding_name(namespace: &str) -> String {
+    format!("{NAME}:{namespace}")
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OwnPart {
     Credentials,
@@ -34,29 +41,34 @@ pub enum OwnPart {
     Deployment,
     Account,
     Binding,
+    /// As agents of earlier versions were given their rights.
+    OldBinding,
     Namespace,
 }
 
 impl OwnPart {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Credentials,
         Self::Pending,
         Self::Bootstrap,
         Self::Deployment,
         Self::Account,
         Self::Binding,
+        Self::OldBinding,
         Self::Namespace,
     ];
 
     pub fn target(self, namespace: &str) -> Target {
         let rbac = "rbac.authorization.k8s.io";
+        let binding = binding_name(namespace);
         let (group, resource, namespace, name) = match self {
             Self::Credentials => ("", "secrets", namespace, CREDENTIALS),
             Self::Pending => ("", "secrets", namespace, PENDING),
             Self::Bootstrap => ("", "secrets", namespace, BOOTSTRAP),
             Self::Deployment => ("apps", "deployments", namespace, NAME),
             Self::Account => ("", "serviceaccounts", namespace, NAME),
-            Self::Binding => (rbac, "clusterrolebindings", "", NAME),
+            Self::Binding => (rbac, "clusterrolebindings", "", binding.as_str()),
+            Self::OldBinding => (rbac, "clusterrolebindings", "", NAME),
             Self::Namespace => ("", "namespaces", "", namespace),
         };
         let id = Id {
@@ -98,39 +110,43 @@ pub fn plan(seen: &Observed) -> Plan {
     if !first.is_empty() {
         return vec![first];
     }
-    if seen.contents == Contents::Ours
-        && let Some(namespace) = delete(OwnPart::Namespace)
-    {
-        return vec![vec![namespace], binding(seen, live(OwnPart::Binding), delete)];
+    // While there are two, each of them is a right of its own.
+    let bindings = [OwnPart::OldBinding, OwnPart::Binding];
+    let mut bindings: Vec<OwnPart> = bindings
+        .into_iter()
+        .filter(|part| live(*part).is_some_and(|it| is_ours(seen, *part, it)))
+        .collect();
+    let last = bindings.pop();
+    let mut steps: Plan = vec![bindings.into_iter().filter_map(delete).collect()];
+    match delete(OwnPart::Namespace).filter(|_| seen.contents == Contents::Ours) {
+        Some(namespace) => steps.push(vec![namespace]),
+        None => {
+            // The account goes with the binding: without the binding nobody could take it away, and
+            // without the account nobody the binding.
+            let account = live(OwnPart::Account).zip(last.and_then(live)).and_then(hang);
+            let account = account.map(|patch| Action {
+                side: Side::Cluster,
+                target: OwnPart::Account.target(&seen.namespace),
+                write: Write::Merge(patch),
+            });
+            steps.push(account.into_iter().collect());
+        }
     }
-    // The account goes with the binding: without the binding nobody could take it away, and without
-    // the account nobody the binding.
-    let account = live(OwnPart::Account).zip(live(OwnPart::Binding)).and_then(hang);
-    let account = account.map(|patch| Action {
-        side: Side::Cluster,
-        target: OwnPart::Account.target(&seen.namespace),
-        write: Write::Merge(patch),
-    });
-    let last = binding(seen, live(OwnPart::Binding), delete);
-    let steps = [account.into_iter().collect::<Vec<_>>(), last];
+    steps.push(last.and_then(delete).into_iter().collect());
     steps.into_iter().filter(|step| !step.is_empty()).collect()
 }
 
-/// Only a binding for the account of this namespace is this agent's.
-fn binding(
-    seen: &Observed,
-    live: Option<&Value>,
-    delete: impl Fn(OwnPart) -> Option<Action>,
-) -> Vec<Action> {
+/// Only a binding for the account of this namespace is this agent's. The old name is one that several
+/// may have used, so there it has to be for nobody else.
+fn is_ours(seen: &Observed, part: OwnPart, binding: &Value) -> bool {
     let ours = |subject: &Value| {
         subject.get("namespace").and_then(Value::as_str) == Some(&seen.namespace)
             && subject.get("name").and_then(Value::as_str) == Some(NAME)
     };
-    let subjects = live.and_then(|live| live.get("subjects")?.as_array());
-    match subjects.is_some_and(|all| all.iter().any(ours)) {
-        true => delete(OwnPart::Binding).into_iter().collect(),
-        false => Vec::new(),
-    }
+    let subjects = binding.get("subjects").and_then(Value::as_array);
+    let subjects = subjects.map(Vec::as_slice).unwrap_or_default();
+    let alone = part != OwnPart::OldBinding || subjects.iter().all(ours);
+    alone && subjects.iter().any(ours)
 }
 
 fn hang((account, binding): (&Value, &Value)) -> Option<Value> {
@@ -141,7 +157,71 @@ fn hang((account, binding): (&Value, &Value)) -> Option<Value> {
         "uid": account.pointer("/metadata/uid")?,
         "ownerReferences": [{
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-            "name": NAME, "uid": binding.pointer("/metadata/uid")?,
+            "name": binding.pointer("/metadata/name")?, "uid": binding.pointer("/metadata/uid")?,
         }],
     }}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binding(name: &str, namespaces: &[&str]) -> Seen {
+        let subjects = namespaces.iter().map(|of| json!({ "name": NAME, "namespace": of }));
+        let subjects: Vec<Value> = subjects.collect();
+        Seen::Present(json!({
+            "metadata": { "name": name, "uid": format!("u-{name}") }, "subjects": subjects,
+        }))
+    }
+
+    fn seen(contents: Contents, bindings: &[(OwnPart, Seen)]) -> Observed {
+        let plain = |uid: &str| Seen::Present(json!({ "metadata": { "uid": uid } }));
+        let mut parts: BTreeMap<OwnPart, Seen> =
+            [(OwnPart::Account, plain("account")), (OwnPart::Namespace, plain("namespace"))].into();
+        parts.extend(bindings.iter().cloned());
+        Observed { namespace: "ours".to_string(), parts, contents }
+    }
+
+    fn words(seen: &Observed) -> Vec<String> {
+        let steps = plan(seen).into_iter();
+        let word = |action: Action| match action.write {
+            Write::Delete { uid, .. } => uid,
+            Write::Merge(patch) => {
+                format!("account under {}", patch["metadata"]["ownerReferences"][0]["name"])
+            }
+            other => format!("{other:?}"),
+        };
+        steps.map(|step| step.into_iter().map(word).collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    #[test]
+    fn the_rights_of_an_agent_of_an_earlier_version_stayed_behind() {
+        let new = (OwnPart::Binding, binding("cleat-agent:ours", &["ours"]));
+        let old = (OwnPart::OldBinding, binding(NAME, &["ours"]));
+        let foreign = || Contents::Foreign(vec![Id::default()]);
+        for (contents, bindings, expected) in [
+            (Contents::Ours, vec![old.clone()], vec!["namespace", "u-cleat-agent"]),
+            (
+                Contents::Ours,
+                vec![new.clone(), old.clone()],
+                vec!["u-cleat-agent", "namespace", "u-cleat-agent:ours"],
+            ),
+            (foreign(), vec![old.clone()], vec!["account under \"cleat-agent\"", "u-cleat-agent"]),
+            (
+                foreign(),
+                vec![new, old],
+                vec!["u-cleat-agent", "account under \"cleat-agent:ours\"", "u-cleat-agent:ours"],
+            ),
+        ] {
+            assert_eq!(words(&seen(contents, &bindings)), expected);
+        }
+    }
+
+    #[test]
+    fn a_binding_that_is_also_for_others_stays() {
+        for subjects in [&["theirs"] as &[&str], &["ours", "theirs"], &[]] {
+            let old = (OwnPart::OldBinding, binding(NAME, subjects));
+            assert_eq!(words(&seen(Contents::Unknown(String::new()), &[old])), [""; 0]);
+        }
+    }
 }

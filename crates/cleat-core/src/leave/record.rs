@@ -8,8 +8,12 @@ use cleat_api::leftoverrecord::{self, LeftObject, LeftoverRecord, MOST_OBJECTS, 
 use cleat_api::managedcluster::{
     CLUSTER_NAME_LABEL, HUB_HASH_CLAIM, ManagedCluster, RemoveStrategy,
 };
+use cleat_api::manifestwork::{BlockedObject, LEAVE_FINALIZER, Removal};
+use jiff::Timestamp;
 use serde_json::json;
 
+use crate::condition::whole_seconds;
+use crate::digest::digest;
 use crate::id::{Id, Target};
 use crate::registration::join;
 use crate::write::{Action, Side, Write};
@@ -37,9 +41,43 @@ pub(crate) fn missing<'a>(
 
 /// The same object of the same work, whatever was said of it. Another incarnation is another.
 fn key(object: &LeftObject) -> [&str; 6] {
-    let LeftObject { group, version: _, resource, namespace, name, uid, source, why: _, stays: _ } =
-        object;
+    let LeftObject { group, version: _, resource, namespace, name, uid, source, .. } = object;
     [group, resource, namespace, name, uid, source].map(String::as_str)
+}
+
+/// What the hub puts on a work or policy that it could not hold, once everything of `left` is written
+/// down; and for what its agent waits.
+pub(crate) fn receipt(left: &[LeftObject]) -> String {
+    let ids = left.iter().map(|LeftObject { group, resource, namespace, name, uid, .. }| {
+        json!([group, resource, namespace, name, uid])
+    });
+    digest(&ids.collect())
+}
+
+/// Whether what stays of something may be forgotten on the cluster: it is held until it is written
+/// down, nothing stays, or the hub says that it is written down.
+pub(crate) fn is_receipted(
+    finalizers: &[String],
+    removal: Option<&Removal>,
+    on_record: Option<&str>,
+) -> bool {
+    let left = removal.map(|removal| removal.left.as_slice()).unwrap_or_default();
+    let held = finalizers.iter().any(|one| one == LEAVE_FINALIZER);
+    held || left.is_empty() || on_record == Some(receipt(left).as_str())
+}
+
+/// What an agent says while it waits for that; `before` is what it said last.
+pub(crate) fn awaited(before: Option<&Removal>, now: Timestamp) -> BlockedObject {
+    let object = "what stays of it".to_string();
+    let mut earlier = before.into_iter().flat_map(|removal| &removal.blocked);
+    let earlier = earlier.find(|one| one.object == object).and_then(|one| one.since.clone());
+    BlockedObject {
+        object,
+        why: "the hub has yet to write it down; a hub that is older than the agent never does"
+            .to_string(),
+        refused: false,
+        since: Some(earlier.unwrap_or_else(|| whole_seconds(now))),
+    }
 }
 
 /// Writes `more` down, behind what is there already.

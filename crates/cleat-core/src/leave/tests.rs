@@ -3,3 +3,4 @@
 mod histories;
 mod stories;
 mod world;
+mod written;

@@ -81,6 +81,32 @@ enum Stop {
     Problem { reason: &'static str, message: String, passing: bool },
 }
 
+/// What stands in the way of several objects. All are looked at even if one is missing, so that one
+/// round of reading is enough for any number of them; only then the first problem counts.
+#[derive(Default)]
+struct Stops {
+    unread: bool,
+    problem: Option<Stop>,
+}
+
+impl Stops {
+    fn note(&mut self, stop: Stop) {
+        match stop {
+            Stop::Unread => self.unread = true,
+            problem @ Stop::Problem { .. } => {
+                self.problem.get_or_insert(problem);
+            }
+        }
+    }
+
+    fn check(self) -> Result<(), Stop> {
+        if self.unread {
+            return Err(Stop::Unread);
+        }
+        self.problem.map_or(Ok(()), Err)
+    }
+}
+
 fn problem<T>(reason: &'static str, message: impl Into<String>) -> Result<T, Stop> {
     Err(Stop::Problem { reason, message: message.into(), passing: false })
 }
@@ -122,11 +148,19 @@ fn find(
     let picks = picks(index, template, &served, namespaces, reader)?;
     let by_selector = picks.selected;
     let (mut objects, mut skips) = (Vec::new(), 0_usize);
+    let mut stops = Stops::default();
     for pick in picks.all {
-        match resolved(index, template, &pick, reader)? {
-            None => skips += 1,
+        let found = resolved(index, template, &pick, reader).and_then(|found| match found {
+            None => Ok(None),
             Some((object, read_secrets)) => {
                 let object = placed(object, &served, kind, &pick, by_selector)?;
+                Ok(Some((object, read_secrets)))
+            }
+        });
+        match found {
+            Err(stop) => stops.note(stop),
+            Ok(None) => skips += 1,
+            Ok(Some((object, read_secrets))) => {
                 let (namespace, name) = (metadata(&object, "namespace"), metadata(&object, "name"));
                 objects.push(Wanted {
                     target: served.target(namespace, name),
@@ -139,6 +173,7 @@ fn find(
             }
         }
     }
+    stops.check()?;
     let otherwise = match (skips > 0, by_selector) {
         (true, _) => skipped(kind),
         (false, true) => matched(kind, "policy objectSelector"),
@@ -258,7 +293,7 @@ fn picks(
             );
         }
     };
-    let mut all = Vec::new();
+    let (mut all, mut stops) = (Vec::new(), Stops::default());
     for namespace in namespaces {
         let of = ListOf { kind: served.clone(), namespace, labels: labels.clone() };
         match reader.list(of) {
@@ -266,17 +301,17 @@ fn picks(
                 namespace: metadata(object, "namespace").to_owned(),
                 name: metadata(object, "name").to_owned(),
             })),
-            Err(Gap::Unread) => return Err(Stop::Unread),
-            Err(Gap::Failed(why)) => {
-                return problem(
-                    reason::OBJECT_SELECTOR_ERROR,
-                    format!(
-                        "Error listing resources with provided objectSelector in the object-template at index [{index}]: {why}"
-                    ),
-                );
-            }
+            Err(Gap::Unread) => stops.note(Stop::Unread),
+            Err(Gap::Failed(why)) => stops.note(Stop::Problem {
+                reason: reason::OBJECT_SELECTOR_ERROR,
+                message: format!(
+                    "Error listing resources with provided objectSelector in the object-template at index [{index}]: {why}"
+                ),
+                passing: false,
+            }),
         }
     }
+    stops.check()?;
     all.sort();
     Ok(Picks { all, selected: true })
 }
@@ -379,7 +414,7 @@ pub(crate) fn metadata<'a>(object: &'a Value, name: &str) -> &'a str {
 
 impl Served {
     /// A stand-in for a kind nobody serves, to speak of it.
-    fn unknown(api_version: &str, kind: &str) -> Self {
+    pub(crate) fn unknown(api_version: &str, kind: &str) -> Self {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         Self {
             group: group.to_owned(),

@@ -1,39 +1,50 @@
-//! What a policy would say and do, on objects that are given rather than on a cluster.
+//! What a policy would say, on objects that are given or on those of a cluster, which is only asked.
 //!
-//! Nothing defaults or refuses the objects, so what differs is what the policy says differs. The
-//! policy only informs for its messages, whatever it says; what enforcing would leave is told too.
+//! The policy only informs, whatever it says. [`Given`] objects nothing defaults or refuses, so what
+//! differs is what the policy says differs.
+
+mod given;
 
 use alloc::borrow::ToOwned as _;
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use cleat_api::configurationpolicy::{
-    ConfigurationPolicySpec, ConfigurationPolicyStatus, EvaluationInterval, PruneObjectBehavior,
-    Remediation, state,
+    ConfigurationPolicySpec, ConfigurationPolicyStatus, EvaluationInterval, HistoryEvent,
+    PruneObjectBehavior, state,
 };
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use serde_json::Value;
 
 use super::compare::diff;
-use super::desired::{field, metadata};
 use super::evaluate::{self, Evaluation};
 use super::finding::{self, Finding};
-use super::judge::Fix;
 use super::memory::Memory;
 use super::observed::{
     Cluster, Controller, Definition, Departure, Kind, KindName, ListOf, Namespace, Observed, Pick,
-    Policy, Present, Read, Resolution, Say, Seen, Subject, Template, Templates,
-    TerminatingNamespaces, Trial, TrialAnswer,
+    Policy, Read, Resolution, Say, Seen, Subject, Template, Templates, TerminatingNamespaces,
+    Trial, TrialAnswer,
 };
-use super::reader::{Reader, Tried};
+use super::reader::{Question, Reader, Tried};
 use super::report::{self, Progress};
-use super::{select, status};
-use crate::id::Id;
-use crate::selector;
+use super::status;
+use crate::id::Target;
+
+pub use given::Given;
+
+/// What there is to try a policy on. Every answer holds for the whole of a dry run.
+pub trait World {
+    fn kind(&self, name: &KindName) -> Kind;
+    fn object(&self, target: &Target) -> Seen;
+    fn namespaces(&self) -> Result<Vec<Namespace>, String>;
+    fn list(&self, of: &ListOf) -> Result<Vec<Arc<Value>>, String>;
+    /// What would be stored; nothing is.
+    fn trial(&self, question: &Question) -> TrialAnswer;
+}
 
 /// What to try.
 pub struct Input<'a> {
@@ -41,9 +52,7 @@ pub struct Input<'a> {
     pub namespace: String,
     pub spec: ConfigurationPolicySpec,
     pub templates: Templates,
-    pub objects: Vec<Value>,
-    /// The kinds there are.
-    pub kinds: BTreeMap<KindName, super::observed::Served>,
+    pub world: &'a dyn World,
     pub now: Timestamp,
     pub say: Say,
     /// Says what the definition of a template is for an object; asked only about templated ones.
@@ -58,8 +67,6 @@ pub struct DryRun {
     pub messages: Vec<String>,
     /// Each object it is about, and how it differs.
     pub diffs: Vec<Diffed>,
-    /// All objects as enforcing would leave them; as they are for a policy that only informs.
-    pub objects: Vec<Value>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,14 +85,19 @@ impl DryRun {
         if self.status.compliant.as_deref() == Some(state::COMPLIANT) { 0 } else { 2 }
     }
 
-    /// The sections that the command prints.
-    pub fn render(&self, full_diffs: bool) -> String {
+    /// The section about differences.
+    pub fn shown_diffs(&self, full_diffs: bool) -> String {
         let mut out = "# Diffs:\n".to_owned();
         for Diffed { object, recorded, full } in &self.diffs {
             let text = if full_diffs && !full.is_empty() { full } else { recorded };
-            out.push_str(&format!("{object}:\n{}\n", text.trim_end_matches('\n')));
+            out.push_str(&format!("{object}:\n{}\n", text.strip_suffix('\n').unwrap_or(text)));
         }
-        out.push_str("# Compliance messages:\n");
+        out
+    }
+
+    /// The section about messages.
+    pub fn shown_messages(&self) -> String {
+        let mut out = "# Compliance messages:\n".to_owned();
         for message in &self.messages {
             out.push_str(message);
             out.push('\n');
@@ -97,14 +109,13 @@ impl DryRun {
 /// Reading one thing may show that another has to be read; more rounds than these, nothing needs.
 const ROUNDS: usize = 8;
 
-/// Tries a policy.
-pub fn dry_run(mut input: Input<'_>) -> DryRun {
-    let enforce = input.spec.remediation() == Some(Remediation::Enforce);
+/// Tries a policy. `None`: the world did not keep still for long enough.
+pub fn dry_run(mut input: Input<'_>) -> Option<DryRun> {
     let mut spec = input.spec.clone();
     if spec.remediation().is_some() {
         spec.remediation_action = "inform".to_owned();
     }
-    let (seen, evaluation) = settle(&mut input, spec);
+    let (seen, evaluation) = settle(&mut input, spec)?;
     let policy = match &seen.policy {
         Subject::Policy(policy) => (**policy).clone(),
         Subject::Absent | Subject::Unknown(_) => fresh(&input),
@@ -122,9 +133,23 @@ pub fn dry_run(mut input: Input<'_>) -> DryRun {
         messages.push(message(&seen, &policy, &first));
     }
     messages.push(message(&seen, &policy, &evaluation));
+    let told = remembered(&seen, told, &messages);
     let diffs = told.related_objects.iter().map(|entry| diffed(entry, &evaluation)).collect();
-    let objects = if enforce { enforced(&mut input) } else { input.objects.clone() };
-    DryRun { status: told, messages, diffs, objects }
+    Some(DryRun { status: told, messages, diffs })
+}
+
+/// The status with all that was said, as it would be written.
+fn remembered(
+    seen: &Observed,
+    mut status: ConfigurationPolicyStatus,
+    messages: &[String],
+) -> ConfigurationPolicyStatus {
+    let event = |message: &String| HistoryEvent {
+        last_timestamp: MicroTime(seen.now),
+        message: message.clone(),
+    };
+    status.history = messages.iter().rev().map(event).collect();
+    status
 }
 
 fn message(seen: &Observed, policy: &Policy, evaluation: &Evaluation) -> String {
@@ -145,7 +170,7 @@ fn diffed(
     let recorded = entry.properties.as_ref().map(|known| known.diff.clone()).unwrap_or_default();
     let judged = evaluation.judged.iter().find(|judged| judged.object == *object);
     let full = judged.and_then(|judged| judged.diff.as_ref());
-    let full = full.filter(|shown| shown.record != diff::RecordDiff::Redacted);
+    let full = full.filter(|shown| shown.record == diff::RecordDiff::InStatus);
     Diffed {
         object: format!("{} {} {who}", object.api_version, object.kind),
         recorded,
@@ -153,31 +178,8 @@ fn diffed(
     }
 }
 
-/// The objects after every fix of one enforcing evaluation.
-fn enforced(input: &mut Input<'_>) -> Vec<Value> {
-    let spec = input.spec.clone();
-    let (seen, evaluation) = settle(input, spec);
-    let mut objects: BTreeMap<Id, Value> = BTreeMap::new();
-    let mut unknown = Vec::new();
-    for object in &input.objects {
-        match id(&seen.cluster, object) {
-            Some(id) => drop(objects.insert(id, object.clone())),
-            None => unknown.push(object.clone()),
-        }
-    }
-    for (target, _, fix) in evaluation.fixes {
-        match fix {
-            Fix::Create(object) | Fix::Replace(object) => {
-                objects.insert(target.id, object);
-            }
-            Fix::Delete { .. } => drop(objects.remove(&target.id)),
-        }
-    }
-    unknown.into_iter().chain(objects.into_values()).collect()
-}
-
 /// Evaluates, filling in whatever turns out to be needed.
-fn settle(input: &mut Input<'_>, spec: ConfigurationPolicySpec) -> (Observed, Evaluation) {
+fn settle(input: &mut Input<'_>, spec: ConfigurationPolicySpec) -> Option<(Observed, Evaluation)> {
     let mut seen = observed(input, spec);
     for _ in 0..ROUNDS {
         let Subject::Policy(policy) = seen.policy.clone() else { break };
@@ -185,13 +187,17 @@ fn settle(input: &mut Input<'_>, spec: ConfigurationPolicySpec) -> (Observed, Ev
         let evaluation = evaluate::evaluate(&seen, &policy, &mut reader);
         let (unread, questions) = (reader.unread, reader.questions);
         if let Some(evaluation) = evaluation {
-            return (seen, evaluation);
+            return Some((seen, evaluation));
         }
         for read in unread {
             fill(input, &mut seen, read);
         }
         for question in questions {
-            let answer = TrialAnswer::Accepted(question.object.clone());
+            let answer = input.world.trial(&question);
+            if answer == TrialAnswer::Stale {
+                seen.cluster.objects.remove(&question.target.id);
+                continue;
+            }
             let trial = Trial { asked: question.object, answer };
             match question.of {
                 Tried::Update => seen.cluster.trials.insert(question.target.id, trial),
@@ -199,23 +205,13 @@ fn settle(input: &mut Input<'_>, spec: ConfigurationPolicySpec) -> (Observed, Ev
             };
         }
     }
-    (seen, Evaluation::default())
+    None
 }
 
 fn observed(input: &Input<'_>, mut spec: ConfigurationPolicySpec) -> Observed {
     spec.prune_object_behavior = PruneObjectBehavior::None;
     let often = Some("10s".to_owned());
     spec.evaluation_interval = EvaluationInterval { compliant: often.clone(), noncompliant: often };
-    let mut cluster = Cluster::default();
-    for (name, served) in &input.kinds {
-        cluster.kinds.insert(name.clone(), Kind::Served(served.clone()));
-    }
-    for object in &input.objects {
-        if let Some(id) = id(&cluster, object) {
-            let present = Present { object: Arc::new(object.clone()), writers: Vec::new() };
-            cluster.objects.insert(id, Seen::Present(present));
-        }
-    }
     let policy = Policy { spec, ..fresh(input) };
     Observed {
         now: input.now,
@@ -227,7 +223,7 @@ fn observed(input: &Input<'_>, mut spec: ConfigurationPolicySpec) -> Observed {
         },
         policy: Subject::Policy(Box::new(policy)),
         templates: input.templates.clone(),
-        cluster,
+        cluster: Cluster::default(),
         memory: Memory::default(),
     }
 }
@@ -248,28 +244,21 @@ fn fresh(input: &Input<'_>) -> Policy {
     }
 }
 
-fn id(cluster: &Cluster, object: &Value) -> Option<Id> {
-    let name = KindName {
-        api_version: field(object, "apiVersion").to_owned(),
-        kind: field(object, "kind").to_owned(),
-    };
-    let Some(Kind::Served(served)) = cluster.kinds.get(&name) else { return None };
-    let namespace = match (served.namespaced, metadata(object, "namespace")) {
-        (false, _) => "",
-        (true, "") => "default",
-        (true, namespace) => namespace,
-    };
-    Some(served.target(namespace, metadata(object, "name")).id)
-}
-
 fn fill(input: &mut Input<'_>, seen: &mut Observed, read: Read) {
+    let world = input.world;
     match read {
-        Read::Kind(name) => drop(seen.cluster.kinds.insert(name, Kind::Absent)),
-        Read::Object(target) => drop(seen.cluster.objects.insert(target.id, Seen::Absent)),
-        Read::Namespaces => seen.cluster.namespaces = Some(Ok(namespaces(input))),
+        Read::Kind(name) => {
+            let kind = world.kind(&name);
+            seen.cluster.kinds.insert(name, kind);
+        }
+        Read::Object(target) => {
+            let found = world.object(&target);
+            seen.cluster.objects.insert(target.id, found);
+        }
+        Read::Namespaces => seen.cluster.namespaces = Some(world.namespaces()),
         Read::List(of) => {
-            let all = listed(input, &seen.cluster, &of);
-            seen.cluster.lists.insert(of, Ok(all));
+            let all = world.list(&of);
+            seen.cluster.lists.insert(of, all);
         }
         Read::Resolution { index, pick } => {
             let resolution = (input.resolve)(index, &pick);
@@ -282,59 +271,4 @@ fn fill(input: &mut Input<'_>, seen: &mut Observed, read: Read) {
             }
         }
     }
-}
-
-/// The namespaces among the objects, and those that objects are in.
-fn namespaces(input: &Input<'_>) -> Vec<Namespace> {
-    let mut all: BTreeMap<String, Namespace> = BTreeMap::new();
-    for object in &input.objects {
-        let inside = metadata(object, "namespace");
-        if !inside.is_empty() {
-            all.entry(inside.to_owned()).or_insert_with(|| bare(inside));
-        }
-    }
-    for object in &input.objects {
-        if field(object, "kind") == "Namespace" && field(object, "apiVersion") == "v1" {
-            let name = metadata(object, "name");
-            let namespace = Namespace { labels: labels(object), ..bare(name) };
-            all.insert(name.to_owned(), namespace);
-        }
-    }
-    // A name that is spelled out is meant to be there.
-    for name in &input.spec.namespace_selector.include {
-        if !name.contains(['*', '?', '[', '\\']) {
-            all.entry(name.clone()).or_insert_with(|| bare(name));
-        }
-    }
-    all.into_values().collect()
-}
-
-fn bare(name: &str) -> Namespace {
-    let own = ("kubernetes.io/metadata.name".to_owned(), name.to_owned());
-    Namespace { name: name.to_owned(), labels: [own].into(), terminating: false }
-}
-
-fn labels(object: &Value) -> BTreeMap<String, String> {
-    let all = object.get("metadata").and_then(|metadata| metadata.get("labels"));
-    let all = all.and_then(Value::as_object).into_iter().flatten();
-    all.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
-}
-
-fn listed(input: &Input<'_>, cluster: &Cluster, of: &ListOf) -> Vec<Arc<Value>> {
-    let selector = match &input.templates {
-        Templates::Known(templates) => templates
-            .iter()
-            .filter_map(|template| template.spec.object_selector.as_ref())
-            .find(|one| select::text(one).is_ok_and(|text| text == of.labels)),
-        Templates::Failed { .. } => None,
-    };
-    let fits = |object: &&Value| {
-        id(cluster, object).is_some_and(|id| {
-            id.group == of.kind.group
-                && id.resource == of.kind.resource
-                && (of.namespace.is_empty() || id.namespace == of.namespace)
-        }) && (of.labels.is_empty()
-            || selector.is_some_and(|one| selector::selects(one, &labels(object))))
-    };
-    input.objects.iter().filter(fits).map(|object| Arc::new(object.clone())).collect()
 }

@@ -282,8 +282,10 @@ fn one_template(
         enforce,
         kind: &kind,
     };
-    let selected = objects.iter().any(|wanted| wanted.selected);
-    let judged = match compliance == Compliance::MustNotHave && selected {
+    // What has a name, templated or not, must not be there whatever it is like.
+    let nameless = desired::metadata(&template.spec.object_definition, "name").is_empty();
+    let by_content = nameless && objects.iter().any(|wanted| wanted.selected);
+    let judged = match compliance == Compliance::MustNotHave && by_content {
         true => selected_unwanted(&ask, &objects, reader),
         false => judge_all(&ask, &objects, reader),
     };

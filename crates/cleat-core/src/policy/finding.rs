@@ -104,11 +104,31 @@ pub(crate) fn summary(plural: &str, results: &[Result]) -> Finding {
         let own: BTreeSet<&String> = group.iter().filter_map(|one| one.message.as_ref()).collect();
         let plain: Vec<&Result> = group.into_iter().filter(|one| one.message.is_none()).collect();
         if !plain.is_empty() {
-            messages.push(sentence(plural, &plain, phrase));
+            messages.extend(sentences(plural, &plain, phrase));
         }
         messages.extend(own.into_iter().cloned());
     }
     Finding::new(worst, reasons.join("; "), messages.join("; "))
+}
+
+/// More sentences than these say less than one that leaves out what is where.
+const MOST_SENTENCES: usize = 20;
+
+/// A sentence for each set of namespaces that some objects of a name are in.
+fn sentences(plural: &str, group: &[&Result], phrase: &str) -> Vec<String> {
+    let mut places: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for one in group {
+        places.entry(&one.name).or_default().insert(&one.namespace);
+    }
+    let mut same: BTreeMap<String, Vec<&Result>> = BTreeMap::new();
+    for one in group {
+        let places = places.get(one.name.as_str()).map(somewhere).unwrap_or_default();
+        same.entry(places).or_default().push(one);
+    }
+    if same.len() > MOST_SENTENCES {
+        return alloc::vec![sentence(plural, group, phrase)];
+    }
+    same.values().map(|group| sentence(plural, group, phrase)).collect()
 }
 
 /// `pods [a, b] found in namespaces: x, y`
@@ -224,6 +244,16 @@ mod tests {
                 "pods [one, two] found in namespace default",
             ),
             (
+                alloc::vec![
+                    one(reason::UNWANTED, NonCompliant, "n1", "a"),
+                    one(reason::UNWANTED, NonCompliant, "n2", "a"),
+                    one(reason::UNWANTED, NonCompliant, "n2", "b"),
+                    one(reason::UNWANTED, NonCompliant, "n2", "c"),
+                ],
+                "K8s has a `must not have` object",
+                "pods [b, c] found in namespace n2; pods [a] found in namespaces: n1, n2",
+            ),
+            (
                 alloc::vec![one(reason::MISSING_AS_EXPECTED, Compliant, "a", "")],
                 "K8s `must not have` object already missing",
                 "pods missing as expected in namespace a",
@@ -265,6 +295,18 @@ mod tests {
             let finding = summary("pods", &results);
             assert_eq!((finding.reason.as_str(), finding.message.as_str()), (reason, message));
         }
+    }
+
+    #[test]
+    fn too_many_sentences_become_one() {
+        let scattered = |count: usize| -> Vec<Result> {
+            let name = |index: usize| (format!("n{index:02}"), format!("p{index:02}"));
+            let names = (0..count).map(name);
+            names.map(|(place, name)| one(reason::FOUND, State::Compliant, &place, &name)).collect()
+        };
+        assert_eq!(summary("pods", &scattered(20)).message.matches("found").count(), 20);
+        let message = summary("pods", &scattered(21)).message;
+        assert!(message.starts_with("pods [p00, p01,") && message.ends_with(" n19, n20"));
     }
 
     #[test]

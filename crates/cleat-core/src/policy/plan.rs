@@ -11,7 +11,7 @@ use super::evaluate::{self, Evaluation};
 use super::interval::{self, Due};
 use super::judge::Fix;
 use super::observed::{Departure, Observed, Policy, Read, Subject};
-use super::prune::{self, Fates, Pruning};
+use super::prune::{self, Fates};
 use super::reader::{Question, Reader};
 use super::report;
 use super::select;
@@ -104,10 +104,8 @@ fn leave(seen: &Observed, policy: &Policy) -> Plan {
 
 /// What becomes of everything a deleted policy lists.
 pub(crate) fn fates_of_all(policy: &Policy, reader: &mut Reader<'_>) -> Fates {
-    match prune::pruning(policy) {
-        Pruning::Nothing => Fates::new(),
-        pruning => prune::fates(policy.status.related_objects.iter(), policy, pruning, reader),
-    }
+    let all = policy.status.related_objects.iter();
+    prune::fates(all, policy, prune::pruning(policy), reader)
 }
 
 pub(crate) fn due(seen: &Observed, policy: &Policy) -> Due {

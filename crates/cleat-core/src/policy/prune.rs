@@ -18,8 +18,9 @@ use super::memory::Memory;
 use super::observed::{Kind, Policy, Present, Seen};
 use super::reader::Reader;
 use crate::id::{Id, Target};
-use crate::protection::denial::PROTECTED_BY;
+use crate::protection::denial::{PROTECTED_BY, Protected};
 use crate::work::kind_order::removal_rank;
+use crate::work::retire::is_awaited;
 use crate::work::trouble::{Trouble, TroubleKind};
 use crate::write::{Action, Propagation, Side, Write};
 
@@ -43,11 +44,27 @@ pub(crate) fn pruning(policy: &Policy) -> Pruning {
     }
 }
 
+/// Why nothing has to be done about an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// The entry stands for objects without saying which.
+    Nameless,
+    /// It was listed because it must not be there.
+    MustNotHave,
+    /// The policy deletes nothing; the field that says so.
+    NotPruned(&'static str),
+    /// The policy did not make it.
+    Found,
+    /// The one that the policy made is gone, and this is somebody else's.
+    Replaced,
+    Gone,
+}
+
 /// What becomes of an object that is let go of.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Fate {
     /// Nothing of ours is left there: it can be forgotten.
-    Settled,
+    Settled(Left),
     Delete {
         target: Target,
         uid: String,
@@ -66,13 +83,13 @@ pub(crate) enum Fate {
 
 impl Fate {
     pub(crate) fn is_settled(&self) -> bool {
-        *self == Self::Settled
+        matches!(self, Self::Settled(_))
     }
 
     fn id(&self) -> Option<&Id> {
         match self {
             Self::Delete { target, .. } | Self::Terminating { target, .. } => Some(&target.id),
-            Self::Settled | Self::Unknown(_) | Self::Unread => None,
+            Self::Settled(_) | Self::Unknown(_) | Self::Unread => None,
         }
     }
 }
@@ -94,35 +111,35 @@ fn fate(entry: &RelatedObject, policy: &Policy, pruning: Pruning, reader: &mut R
     let object = &entry.object;
     // The name stands for all objects that might have matched, and for none.
     if object.metadata.name.is_empty() || object.metadata.name == "-" {
-        return Fate::Settled;
+        return Fate::Settled(Left::Nameless);
     }
     let created =
         entry.properties.as_ref().is_some_and(|known| known.created_by_policy == Some(true));
     // It was listed because it was not there; whatever is there now is somebody else's.
     if entry.reason == reason::MISSING_AS_EXPECTED && !created {
-        return Fate::Settled;
+        return Fate::Settled(Left::MustNotHave);
     }
     match pruning {
-        Pruning::Nothing => return Fate::Settled,
-        Pruning::Created if !created => return Fate::Settled,
+        Pruning::Nothing => return Fate::Settled(Left::NotPruned(spared_by(policy))),
+        Pruning::Created if !created => return Fate::Settled(Left::Found),
         Pruning::Created | Pruning::All => {}
     }
     let kind = match reader.kind(&object.api_version, &object.kind) {
         None => return Fate::Unread,
-        Some(Kind::Absent) => return Fate::Settled,
+        Some(Kind::Absent) => return Fate::Settled(Left::Gone),
         Some(Kind::Unknown(why)) => return Fate::Unknown(why.clone()),
         Some(Kind::Served(kind)) => kind,
     };
     let target = kind.target(&object.metadata.namespace, &object.metadata.name);
     let present = match reader.object(&target) {
         None => return Fate::Unread,
-        Some(Seen::Absent) => return Fate::Settled,
+        Some(Seen::Absent) => return Fate::Settled(Left::Gone),
         Some(Seen::Unknown(why)) => return Fate::Unknown(why.clone()),
         Some(Seen::Unwatchable) => return Fate::Unknown("it cannot be watched".to_owned()),
         Some(Seen::Present(present)) => present,
     };
     if pruning == Pruning::Created && !is_ours(entry.properties.as_ref(), present, &policy.uid) {
-        return Fate::Settled;
+        return Fate::Settled(Left::Replaced);
     }
     match present.terminating() {
         Some(since) => {
@@ -131,6 +148,16 @@ fn fate(entry: &RelatedObject, policy: &Policy, pruning: Pruning, reader: &mut R
         }
         None if present.uid().is_empty() => Fate::Unknown("it has no uid".to_owned()),
         None => Fate::Delete { target, uid: present.uid().to_owned() },
+    }
+}
+
+/// The field because of which a policy deletes nothing.
+fn spared_by(policy: &Policy) -> &'static str {
+    match policy.spec.prune_object_behavior {
+        PruneObjectBehavior::DeleteAll | PruneObjectBehavior::DeleteIfCreated => {
+            "spec.remediationAction"
+        }
+        PruneObjectBehavior::None | PruneObjectBehavior::Unknown => "spec.pruneObjectBehavior",
     }
 }
 
@@ -144,13 +171,15 @@ fn is_ours(known: Option<&Properties>, present: &Present, policy: &str) -> bool 
 }
 
 /// Deletes the objects of the kinds whose turn it is. Kinds go in the order in which they may need
-/// each other, and the next ones wait until these were seen gone.
+/// each other, and the next ones wait until these were seen gone; but what a protected object waits
+/// for must not wait for it.
 pub(crate) fn deletions(fates: &Fates, memory: &Memory, now: Timestamp) -> Vec<Action> {
-    let turn = turn(fates);
+    let (turn, protected) = (turn(fates), protected(fates, memory));
     let mut actions = Vec::new();
     for fate in fates.values() {
         let Fate::Delete { target, uid } = fate else { continue };
-        if Some(rank(&target.id)) != turn || memory.must_wait(&target.id, now) {
+        let goes = Some(rank(&target.id)) == turn || is_awaited(&protected, &target.id);
+        if !goes || memory.must_wait(&target.id, now) {
             continue;
         }
         let write = Write::Delete {
@@ -171,13 +200,25 @@ fn rank(id: &Id) -> u16 {
     removal_rank(&id.group, &id.resource)
 }
 
+/// What was refused because others must go first.
+fn protected<'a>(fates: &'a Fates, memory: &Memory) -> BTreeMap<&'a Id, Protected> {
+    let refused = fates.values().filter_map(|fate| match fate {
+        Fate::Delete { target, .. } => {
+            Some((&target.id, memory.troubles.get(&target.id)?.protected()?))
+        }
+        _ => None,
+    });
+    refused.collect()
+}
+
 /// What is left of the objects that have to go, each with what it waits for.
 pub(crate) fn remaining(fates: &Fates, memory: &Memory) -> Vec<String> {
-    let turn = turn(fates);
+    let (turn, protected) = (turn(fates), protected(fates, memory));
+    let waits = |id: &Id| Some(rank(id)) != turn && !is_awaited(&protected, id);
     let mut all = Vec::new();
     for (object, fate) in fates {
         let waits_for = match fate {
-            Fate::Settled => continue,
+            Fate::Settled(_) => continue,
             Fate::Unread => "it was not looked at".to_owned(),
             Fate::Unknown(why) => format!("it cannot be seen: {why}"),
             Fate::Terminating { finalizers, .. } if finalizers.is_empty() => {
@@ -187,9 +228,7 @@ pub(crate) fn remaining(fates: &Fates, memory: &Memory) -> Vec<String> {
                 [one] => format!("waiting for finalizer {one}"),
                 many => format!("waiting for finalizers {}", many.join(", ")),
             },
-            Fate::Delete { target, .. } if Some(rank(&target.id)) != turn => {
-                "goes after the others".to_owned()
-            }
+            Fate::Delete { target, .. } if waits(&target.id) => "goes after the others".to_owned(),
             Fate::Delete { target, .. } => match memory.troubles.get(&target.id) {
                 Some(trouble) if trouble.kind != TroubleKind::Stale => told(trouble),
                 _ => "to be deleted".to_owned(),
@@ -235,7 +274,7 @@ fn named(object: &ObjectResource) -> String {
 /// The objects that something stands in the way of: refused, unseen, or too long on their way out.
 pub(crate) fn stuck(fates: &Fates, memory: &Memory, now: Timestamp) -> Fates {
     let is_stuck = |fate: &Fate| match fate {
-        Fate::Settled | Fate::Unread => false,
+        Fate::Settled(_) | Fate::Unread => false,
         Fate::Unknown(_) => true,
         Fate::Delete { target, .. } => {
             let trouble = memory.troubles.get(&target.id);
@@ -260,26 +299,63 @@ mod tests {
     use super::*;
     use crate::write::{Outcome, Refusal};
 
-    #[test]
-    fn whoever_protects_what_is_to_go_is_named() {
-        let id = Id { resource: "pods".to_owned(), name: "a".to_owned(), ..Id::default() };
-        let target = Target { version: "v1".to_owned(), id };
-        let uid = "u".to_owned();
+    fn target(group: &str, resource: &str, name: &str) -> Target {
+        let [group, resource, name] = [group, resource, name].map(ToOwned::to_owned);
+        let id = Id { group, resource, name, ..Id::default() };
+        Target { version: "v1".to_owned(), id }
+    }
+
+    fn object(kind: &str) -> ObjectResource {
+        ObjectResource { kind: kind.to_owned(), ..ObjectResource::default() }
+    }
+
+    fn to_go(target: &Target) -> Fate {
+        Fate::Delete { target: target.clone(), uid: "u".to_owned() }
+    }
+
+    /// What is remembered when a delete of this was refused so.
+    fn refused(target: &Target, message: &str) -> Memory {
         let write = Write::Delete {
-            uid: uid.clone(),
+            uid: "u".to_owned(),
             resource_version: None,
             propagation: Propagation::Background,
         };
         let action = Action { side: Side::Cluster, target: target.clone(), write };
-        let words = "ProtectedBy CriticalService x: services y remains. Delete these first.";
-        let refused = |message: String| {
-            let refusal = Refusal { code: 403, reason: "Forbidden".to_owned(), message };
-            Memory::default().after(&action, &Outcome::Refused(refusal), Timestamp::UNIX_EPOCH)
+        let (reason, message) = ("Forbidden".to_owned(), message.to_owned());
+        let outcome = Outcome::Refused(Refusal { code: 403, reason, message });
+        Memory::default().after(&action, &outcome, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn what_a_protected_object_waited_for_waited_for_it() {
+        let deployment = target("apps", "deployments", "server");
+        let definition = target("apiextensions.k8s.io", "customresourcedefinitions", "cools.x.y");
+        let namespace = target("", "namespaces", "web");
+        let all = [&deployment, &definition, &namespace];
+        let fates: Fates =
+            all.map(|target| (object(&target.id.resource), to_go(target))).into_iter().collect();
+        let deleted = |memory: &Memory| -> Vec<Target> {
+            let actions = deletions(&fates, memory, Timestamp::UNIX_EPOCH);
+            actions.into_iter().map(|action| action.target).collect()
         };
-        let fates = Fates::from([(ObjectResource::default(), Fate::Delete { target, uid })]);
-        let ours = refused(format!("admission webhook \"w\" denied the request: {words}"));
+        assert_eq!(deleted(&Memory::default()), core::slice::from_ref(&deployment));
+        let words = "ProtectedBy CriticalService x: \
+                     customresourcedefinitions.apiextensions.k8s.io cools.x.y remains. Delete it.";
+        let memory = refused(&deployment, words);
+        assert_eq!(deleted(&memory), [definition]);
+        let told = remaining(&fates, &memory).join(", ");
+        assert!(told.contains("Kind=customresourcedefinitions \"\" (to be deleted)"), "{told}");
+        assert!(told.contains("Kind=namespaces \"\" (goes after the others)"), "{told}");
+    }
+
+    #[test]
+    fn whoever_protects_what_is_to_go_is_named() {
+        let pod = target("", "pods", "a");
+        let words = "ProtectedBy CriticalService x: services y remains. Delete these first.";
+        let fates = Fates::from([(object("Pod"), to_go(&pod))]);
+        let ours = refused(&pod, &format!("admission webhook \"w\" denied the request: {words}"));
         assert!(remaining(&fates, &ours)[0].ends_with(&format!("({words})")));
-        let anothers = refused("admission webhook \"w\" denied the request: no".to_owned());
+        let anothers = refused(&pod, "admission webhook \"w\" denied the request: no");
         assert!(remaining(&fates, &anothers)[0].contains("(admission webhook"));
     }
 }

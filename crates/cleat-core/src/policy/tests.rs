@@ -2,8 +2,10 @@
 
 mod certainty;
 mod chosen;
+mod departure;
 mod dryrun;
 mod faults;
 mod histories;
+mod outlooks;
 mod stories;
 mod world;

@@ -7,7 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use cleat_api::managedcluster::RemoveStrategy;
-use cleat_api::manifestwork::LEAVE_FINALIZER;
+use cleat_api::manifestwork::{LEAVE_FINALIZER, ON_RECORD};
 use cleat_api::policy::name::{CLUSTER_NAMESPACE, TRIGGER_UPDATE};
 use cleat_api::policy::{GROUP, PolicyDependency, PolicySpec};
 use serde_json::{Map, Value, json};
@@ -18,6 +18,8 @@ use super::observed::{Copy, Defined, Marked, Observed, Policy, TemplateId};
 use super::removal;
 use super::template::{self, Judged, Need};
 use crate::id::{Id, Target};
+use crate::leave::ground::{MADE_FOR, MADE_FOR_POLICIES};
+use crate::leave::record::is_receipted;
 use crate::write::{Action, Plan, Propagation, Side, Write};
 
 /// The next steps. Empty: nothing to do until something changes or [`super::report`] says when.
@@ -140,7 +142,18 @@ fn leave(seen: &Observed, replica: &Policy) -> Plan {
             false => vec![vec![remove(target(seen, Side::Cluster), &local.uid)]],
         };
     }
+    // What the hub could not hold it writes down first, and says so.
+    if leaving.is_some() && is_unwritten(replica) {
+        return vec![];
+    }
     vec![vec![let_go(seen, replica)]]
+}
+
+/// Whether the hub could not hold the policy and has not yet written down what stays of it.
+pub(super) fn is_unwritten(replica: &Policy) -> bool {
+    let on_record = metadata(replica, "annotations").remove(ON_RECORD);
+    let on_record = on_record.as_ref().and_then(Value::as_str);
+    !is_receipted(&replica.finalizers, replica.status.removal.as_ref(), on_record)
 }
 
 fn let_go(seen: &Observed, replica: &Policy) -> Action {
@@ -226,7 +239,10 @@ fn annotations(replica: &Policy) -> Map<String, Value> {
 /// The namespace of the cluster, on the cluster.
 fn namespace(seen: &Observed) -> Action {
     let name = &seen.place.cluster_namespace;
-    let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+    let object = json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": { "name": name, "labels": { MADE_FOR: MADE_FOR_POLICIES } },
+    });
     let id = Id { resource: "namespaces".to_owned(), name: name.clone(), ..Id::default() };
     let target = Target { version: "v1".to_owned(), id };
     Action { side: Side::Cluster, target, write: Write::Create(object) }

@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use cleat_api::configurationpolicy::RelatedObject;
-use cleat_api::leftoverrecord::LeftObject;
+use cleat_api::leftoverrecord::{LeftObject, Stays};
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_api::manifestwork::{BlockedObject, Removal, ResourceCount};
 use cleat_api::policy::name::PARENT_POLICY;
@@ -17,9 +17,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use super::history::of_object;
-use super::observed::{Made, Marked, Observed, Policy};
-use super::plan::{hub_side, target};
+use super::observed::{Copy, Made, Marked, Observed, Policy};
+use super::plan::{hub_side, is_unwritten, target};
 use crate::id::{Id, Target};
+use crate::leave::record;
 use crate::policy::observed::{Kind, KindName};
 use crate::write::{Action, Side, Write};
 
@@ -107,6 +108,7 @@ fn everything(seen: &Observed) -> Option<Vec<(&Marked, LeftObject)>> {
                 namespace: namespace.to_owned(),
                 name: made.name.clone(),
                 uid: made.uid.clone(),
+                unmarked: true,
                 ..LeftObject::default()
             };
             all.push((marked, object));
@@ -119,7 +121,8 @@ fn everything(seen: &Observed) -> Option<Vec<(&Marked, LeftObject)>> {
 pub(crate) fn objects(seen: &Observed) -> Option<Vec<LeftObject>> {
     let all = everything(seen)?.into_iter().map(|(marked, object)| {
         let why = marked.keeps.unwrap_or_default().to_owned();
-        LeftObject { why, ..object }
+        let stays = marked.keeps.map(|_| Stays::Declared);
+        LeftObject { why, stays, ..object }
     });
     let all: BTreeSet<LeftObject> = all.collect();
     Some(all.into_iter().take(MOST).collect())
@@ -152,7 +155,8 @@ pub(crate) fn removal(seen: &Observed, replica: &Policy) -> Option<Removal> {
         };
         // Who is let go of does not prune any more; why it stays was said before.
         let entry = left.entry(key(&object));
-        entry.or_insert_with(|| LeftObject { why: why.to_owned(), ..object });
+        let stays = Some(Stays::Declared);
+        entry.or_insert_with(|| LeftObject { why: why.to_owned(), stays, ..object });
     }
     let mut remaining: BTreeMap<String, i64> = BTreeMap::new();
     for Marked { target: Target { id, .. }, .. } in marked {
@@ -160,9 +164,14 @@ pub(crate) fn removal(seen: &Observed, replica: &Policy) -> Option<Removal> {
     }
     let remaining = remaining.into_iter();
     let left: BTreeSet<LeftObject> = left.into_values().collect();
+    let mut blocked = blocked(seen, marked);
+    let gone = matches!(seen.local, Copy::Absent) || seen.place.own_hub;
+    if marked.is_empty() && gone && replica.deleting && is_unwritten(replica) {
+        blocked.push(record::awaited(replica.status.removal.as_ref(), seen.now));
+    }
     Some(Removal {
         remaining: remaining.map(|(resource, count)| ResourceCount { resource, count }).collect(),
-        blocked: blocked(seen, marked),
+        blocked,
         left: left.into_iter().take(MOST).collect(),
     })
 }

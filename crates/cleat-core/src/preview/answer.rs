@@ -34,18 +34,24 @@ pub enum Tried {
 }
 
 /// What was found out about an object that would be deleted.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Inquiry {
     pub tried: Tried,
     /// What is in it, if it is a namespace.
     pub inside: Option<Result<Vec<Found>, String>>,
     /// How many objects there are of it, if it defines a kind.
     pub instances: Option<Result<u64, String>>,
-    /// What the collector would remove after it.
-    pub owned: Vec<Id>,
+    /// What the collector would remove after it; an error where that cannot be seen.
+    pub owned: Result<Vec<Id>, String>,
 }
 
-/// The objects of one work. `planned` is everything that the same removal deletes, of any work.
+impl Default for Inquiry {
+    fn default() -> Self {
+        Self { tried: Tried::NotTried, inside: None, instances: None, owned: Ok(Vec::new()) }
+    }
+}
+
+/// The objects of one work or policy. `planned` is everything that the same removal deletes, of any.
 pub fn objects(
     source: &str,
     foreseen: Vec<Foreseen>,
@@ -107,7 +113,7 @@ fn effects(inquiry: &Inquiry, planned: &BTreeSet<Id>) -> (u64, Vec<String>) {
             unlisted.sort();
             if !unlisted.is_empty() {
                 along += unlisted.len() as u64;
-                effects.push(format!("takes along {} that no work lists", counted(&unlisted)));
+                effects.push(format!("takes along {} that nobody lists", counted(&unlisted)));
             }
         }
         Some(Err(why)) => effects.push(format!("what is in it cannot be seen: {why}")),
@@ -125,7 +131,11 @@ fn effects(inquiry: &Inquiry, planned: &BTreeSet<Id>) -> (u64, Vec<String>) {
         }
         Some(Err(why)) => effects.push(format!("its objects cannot be counted: {why}")),
     }
-    let mut owned: Vec<&Id> = inquiry.owned.iter().filter(|id| !planned.contains(*id)).collect();
+    if let Err(why) = &inquiry.owned {
+        effects.push(format!("what it owns cannot be seen: {why}"));
+    }
+    let owned = inquiry.owned.iter().flatten();
+    let mut owned: Vec<&Id> = owned.filter(|id| !planned.contains(*id)).collect();
     owned.sort();
     if !owned.is_empty() {
         effects.push(format!("is followed by {} that it owns", counted(&owned)));
@@ -157,6 +167,7 @@ fn blockers(one: &Foreseen, inquiry: &Inquiry) -> Vec<String> {
 pub fn listed(
     mut objects: Vec<PreviewedObject>,
     problems: Vec<String>,
+    notes: Vec<String>,
     now: Timestamp,
 ) -> RemovalPreviewStatus {
     objects.sort_by(|a, b| place(a).cmp(&place(b)));
@@ -165,6 +176,7 @@ pub fn listed(
     RemovalPreviewStatus {
         answered_at: Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now))),
         problems,
+        notes,
         objects,
         more: i64::try_from(more).unwrap_or(i64::MAX),
     }

@@ -65,7 +65,7 @@ fn a_namespace_says_what_it_takes_along_that_no_work_lists() {
         &planned,
     );
     assert_eq!(seen[0].takes_along, 1);
-    assert_eq!(seen[0].effects, ["takes along 1 object (secrets shop/till) that no work lists"]);
+    assert_eq!(seen[0].effects, ["takes along 1 object (secrets shop/till) that nobody lists"]);
     assert_eq!(seen[0].blockers, [] as [String; 0]);
     // What stays takes nothing along.
     let stays = vec![foreseen(namespace.clone(), Prospect::Orphan)];
@@ -151,6 +151,6 @@ fn long_answers_are_cut_and_counted() {
     let all: Vec<PreviewedObject> = (0..2_100)
         .map(|number| object(&std::format!("m{number:04}"), "1", PreviewVerdict::Delete))
         .collect();
-    let answer = listed(all, vec![], Timestamp::UNIX_EPOCH);
+    let answer = listed(all, vec![], vec![], Timestamp::UNIX_EPOCH);
     assert_eq!((answer.objects.len(), answer.more), (2_000, 100));
 }

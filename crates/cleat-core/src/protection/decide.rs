@@ -185,7 +185,12 @@ pub fn decide(request: &Request, known: &Knowledge, now: Timestamp) -> Decision 
                 weigh.clauses.push(Clause::Latched(criterion.clone(), service.provider.clone()))
             }
         }
-        let clauses = weigh.clauses;
+        let mut clauses = weigh.clauses;
+        let of_provider = matches!(concern, Concern::Provider | Concern::Namespace | Concern::Kind);
+        // Whoever lets go of both may let go of this one first, and need not know what it says.
+        if of_provider && service.releases && !clauses.is_empty() {
+            clauses.push(Clause::Released(service.id()));
+        }
         if clauses.is_empty() {
             warnings.push(passes(request, service, concern));
         } else {

@@ -63,6 +63,8 @@ pub enum Clause {
     /// One object.
     Remains(Id),
     Provider(Id),
+    /// The CriticalService, which may go before its provider: then nothing is protected any more.
+    Released(Id),
     /// Nobody new may come to need a provider that is going.
     Latched(Criterion, Id),
     /// About what, and why.
@@ -76,6 +78,7 @@ impl Clause {
             Self::Remain { .. } => "InstancesRemain",
             Self::Remains(_) => "ResourceRemains",
             Self::Provider(_) => "ProviderRemains",
+            Self::Released(_) => "ServiceRemains",
             Self::Latched(..) => "ProviderIsGoing",
             Self::Unknown(..) => "Unknown",
         }
@@ -96,6 +99,7 @@ impl Clause {
             }
             Self::Remains(id) => format!("{id} remains"),
             Self::Provider(id) => format!("its provider {id} remains"),
+            Self::Released(id) => format!("{id} remains (deleting it ends the protection)"),
             Self::Latched(criterion, provider) => {
                 format!("{criterion} would need {provider}, which is going or gone")
             }
@@ -158,7 +162,8 @@ impl Denial {
         let request = &self.request;
         let mut all: Vec<&str> = Vec::new();
         let clauses = || self.holds.iter().flat_map(|hold| &hold.clauses);
-        let unknown = clauses().all(|clause| matches!(clause, Clause::Unknown(..)));
+        let unknown =
+            clauses().all(|clause| matches!(clause, Clause::Unknown(..) | Clause::Released(_)));
         let provider = clauses().any(|clause| matches!(clause, Clause::Provider(_)));
         let latched = clauses().any(|clause| matches!(clause, Clause::Latched(..)));
         all.push(match request.operation {

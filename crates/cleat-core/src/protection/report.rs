@@ -225,11 +225,15 @@ fn latched(service: &Service, now: Timestamp, status: &mut CriticalServiceStatus
 
 /// The newest of both, one for each who asks the same again and again.
 ///
-/// Whoever waits for a change of the status asks again when it changes; so asking again must not
-/// change it, but for once in a while.
+/// Many who ask again and again must not have the status written each time, be they more than are
+/// told of: where there is no room for another, none is added until some time after the newest.
 fn denials(written: &[Denial], fresh: &[Denial]) -> Vec<Denial> {
     let mut all = written.to_vec();
-    let mut fresh: Vec<&Denial> = fresh.iter().collect();
+    let newest = written.iter().map(|one| one.time.0).max().filter(|_| written.len() >= DENIALS);
+    let has_room = |denial: &Denial| {
+        newest.is_none_or(|newest| denial.time.0.duration_since(newest) >= BETWEEN_DENIALS)
+    };
+    let mut fresh: Vec<&Denial> = fresh.iter().filter(|denial| has_room(denial)).collect();
     fresh.sort_by(|one, other| key(one).cmp(&key(other)));
     for denial in fresh {
         let same = |one: &Denial| {

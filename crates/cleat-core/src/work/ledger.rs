@@ -55,10 +55,8 @@ pub(crate) fn amend(
 ) -> Option<Action> {
     let mut metadata = Map::new();
     let mut spec = Map::new();
-    if !book.finalizers.iter().any(|finalizer| finalizer == LEDGER_FINALIZER) {
-        let mut finalizers = book.finalizers.clone();
-        finalizers.push(LEDGER_FINALIZER.into());
-        metadata.insert("finalizers".into(), json!(finalizers));
+    if !is_held(book) {
+        metadata.insert("finalizers".into(), held(book));
     }
     let labels = label_changes(&book.labels, &work.labels);
     if !labels.is_empty() {
@@ -104,11 +102,28 @@ pub(crate) fn record(
     Some(action(seen, Write::MergeStatus(patch(book, Map::new(), "status", status))))
 }
 
-/// Marks the ledger as going; its finalizer keeps it until everything is settled.
+/// Whether the ledger cannot go before we let it.
+pub(crate) fn is_held(book: &Book) -> bool {
+    book.finalizers.iter().any(|finalizer| finalizer == LEDGER_FINALIZER)
+}
+
+fn held(book: &Book) -> Value {
+    let ours = core::iter::once(LEDGER_FINALIZER);
+    json!(book.finalizers.iter().map(String::as_str).chain(ours).collect::<Vec<_>>())
+}
+
+/// Holds a ledger that somebody has freed.
+pub(crate) fn hold(seen: &Observed, book: &Book) -> Action {
+    let metadata = Map::from_iter([("finalizers".into(), held(book))]);
+    action(seen, Write::Merge(patch(book, metadata, "spec", Map::new())))
+}
+
+/// Marks the ledger as going; its finalizer keeps it until everything is settled. Who takes that off
+/// meanwhile makes another revision of it, which is not deleted before it is held again.
 pub(crate) fn delete(seen: &Observed, book: &Book) -> Action {
     let write = Write::Delete {
         uid: book.uid.clone(),
-        resource_version: None,
+        resource_version: Some(book.resource_version.clone()),
         propagation: Propagation::Background,
     };
     action(seen, write)

@@ -104,6 +104,8 @@ pub struct Work {
     pub keep: Result<Keep, String>,
     /// Objects that were there before the work are let go of, not deleted.
     pub keep_adopted: bool,
+    /// What of it the hub has written down as staying, if it says so.
+    pub on_record: Option<String>,
     /// Objects named by a `ReadOnly` update strategy: never touched, so never ours.
     pub read_only: ReadOnly,
     pub status: ManifestWorkStatus,

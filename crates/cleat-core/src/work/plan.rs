@@ -7,16 +7,20 @@ use alloc::vec::Vec;
 use serde_json::json;
 
 use super::converge;
-use super::ledger::{self, LEDGER_FINALIZER};
+use super::ledger;
 use super::observed::{Applied, Book, Hub, Ledger, Observed, Work};
 use super::ownership::ledger_target;
 use super::report::tell_left;
 use super::retire::{self, Fate, Unmarked};
 use crate::id::{Id, Target};
+use crate::leave::record::is_receipted;
 use crate::write::{Action, Plan, Side, Write};
 
 /// Holds the work on the hub while anything of it may be on the cluster.
 pub const WORK_FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
+
+/// On works that managers of add-ons make, as OCM's do.
+const ADD_ON_LABEL: &str = "open-cluster-management.io/addon-name";
 
 /// The next steps. Empty: nothing to do until something changes or [`super::report`] says when.
 ///
@@ -39,8 +43,9 @@ pub fn plan(seen: &Observed) -> Plan {
 
         (Hub::Work(work), ledger) if work.deleting => leave(seen, work, ledger),
         (Hub::Work(_), Ledger::Present(book)) if book.deleting => retire_all(seen, book, vec![]),
-        // A cluster that leaves gets nothing new, and nothing back that somebody took away.
-        (Hub::Work(_), _) if seen.leaving.is_some() => vec![],
+        // A cluster that leaves gets nothing new, and nothing back that somebody took away. But what
+        // takes an add-on off may come as a work, and works are deleted after the add-ons are gone.
+        (Hub::Work(work), _) if seen.leaving.is_some() && !work.is_of_add_on() => vec![],
         (Hub::Work(work), ledger) if !work.has_finalizer() => take_in(seen, work, ledger),
         (Hub::Work(work), _) if work.is_complete() => vec![],
         (Hub::Work(work), Ledger::Absent) => converge::begin(seen, work),
@@ -68,6 +73,7 @@ fn leave(seen: &Observed, work: &Work, ledger: &Ledger) -> Plan {
     let last = if work.has_finalizer() { vec![remove_finalizer(seen, work)] } else { vec![] };
     match ledger {
         Ledger::Unknown(_) | Ledger::NotYet => vec![],
+        Ledger::Absent if is_unwritten(seen, work) => vec![],
         Ledger::Absent => only(last),
         Ledger::Present(book) => retire_all(seen, book, last),
     }
@@ -78,16 +84,21 @@ fn retire_all(seen: &Observed, book: &Book, last: Vec<Action>) -> Plan {
     let ids = book.ids();
     let fates = retire::fates(seen, book, ids.into_iter());
     if !book.deleting {
+        if !ledger::is_held(book) {
+            return vec![vec![ledger::hold(seen, book)]];
+        }
         // Marks come off while the ledger is not yet going, so that whoever finishes the job from
         // the marks alone keeps what was declared to be kept.
         let marked = |fate: &Fate| matches!(fate, Fate::Unmark { .. } | Fate::Undecided(_));
         if let Some(wish) = last_wish(seen, book, &fates) {
             return vec![vec![wish]];
         }
-        return match fates.values().any(marked) {
-            true => only(retire::unmark(seen, book, &fates)),
-            false => vec![vec![ledger::delete(seen, book)]],
-        };
+        if fates.values().any(marked) {
+            return only(retire::unmark(seen, book, &fates));
+        }
+        let mut steps = vec![vec![ledger::delete(seen, book)]];
+        steps.extend(only(retire::delete(seen, book, &fates)));
+        return steps;
     }
     if !fates.values().all(Fate::is_settled) {
         let unmark = retire::unmark(seen, book, &fates);
@@ -95,7 +106,7 @@ fn retire_all(seen: &Observed, book: &Book, last: Vec<Action>) -> Plan {
         let release = release(seen, book, &fates).into_iter().collect();
         return [unmark, delete, release].into_iter().filter(|step| !step.is_empty()).collect();
     }
-    if !book.finalizers.iter().any(|finalizer| finalizer == LEDGER_FINALIZER) {
+    if !ledger::is_held(book) {
         // Somebody else holds the ledger now; the work waits for it to go.
         return vec![];
     }
@@ -103,11 +114,21 @@ fn retire_all(seen: &Observed, book: &Book, last: Vec<Action>) -> Plan {
     if let Some(tell) = tell_left(seen, book) {
         return if seen.must_wait(&tell.target.id) { vec![] } else { vec![vec![tell]] };
     }
+    if seen.hub.work().is_some_and(|work| work.deleting && is_unwritten(seen, work)) {
+        return vec![];
+    }
     let mut steps = vec![vec![ledger::close(seen, book)]];
     if book.finalizers.len() == 1 && !last.is_empty() {
         steps.push(last);
     }
     steps
+}
+
+/// Whether the hub could not hold the work and has not yet written down what stays of it.
+pub(super) fn is_unwritten(seen: &Observed, work: &Work) -> bool {
+    let removal = work.status.removal.as_ref();
+    let written = is_receipted(&work.finalizers, removal, work.on_record.as_deref());
+    seen.leaving.is_some() && !written
 }
 
 /// What the work said last about what stays, on record before anything is done about it: should the
@@ -199,6 +220,11 @@ pub(crate) fn remove_finalizer(seen: &Observed, work: &Work) -> Action {
 impl Work {
     pub fn has_finalizer(&self) -> bool {
         self.finalizers.iter().any(|finalizer| finalizer == WORK_FINALIZER)
+    }
+
+    /// Whether the manager of an add-on made it.
+    fn is_of_add_on(&self) -> bool {
+        self.labels.contains_key(ADD_ON_LABEL)
     }
 
     /// A completed work is frozen: nothing of it is applied or taken back until it is deleted.

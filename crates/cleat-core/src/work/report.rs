@@ -6,6 +6,7 @@
 
 mod deleting;
 mod removal;
+mod removed;
 
 use alloc::format;
 use alloc::string::{String, ToString as _};
@@ -19,14 +20,16 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Map, json};
 
+use super::contents::Contents;
 use super::converge::{self, Need, Stuck};
 use super::observed::{
     Book, Feedback, Hub, Ledger, Observed, Permission, Place, Seen, Wanted, Work,
 };
 use super::plan::work_target;
 use super::rules;
-use super::trouble::TroubleKind;
+use super::trouble::{Trouble, TroubleKind};
 use crate::id::Id;
+use crate::protection::denial::PROTECTED_BY;
 use crate::write::{Action, Side, Write};
 pub(crate) use removal::tell_left;
 
@@ -81,6 +84,9 @@ fn publish(seen: &Observed, work: &Work) -> Option<Action> {
     if status.removal != work.status.removal {
         changes.insert("removal".into(), json!(status.removal));
     }
+    if status.retiring != work.status.retiring {
+        changes.insert("retiring".into(), json!(status.retiring));
+    }
     let patch = json!({
         "metadata": { "uid": work.uid, "resourceVersion": work.resource_version },
         "status": changes,
@@ -117,17 +123,24 @@ fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus> {
     for finding in rules::aggregate(&manifests) {
         told.extend(conditions.set(Found::from(finding)));
     }
+    told.extend(removed::held(seen, book).and_then(|found| conditions.set(found)));
     // What others say about the work is theirs; what rules said of an older work is stale.
     let told_types: Vec<String> = told.iter().map(|condition| condition.type_.clone()).collect();
     let kept = work.status.conditions.iter().filter(|condition| {
         !told_types.contains(&condition.type_)
             && condition.reason != reason::CONDITION_RULES_AGGREGATED
             && condition.type_ != kinds::DELETING
+            && condition.type_ != kinds::REMOVED
     });
     let mut conditions: Vec<Condition> = kept.cloned().chain(told).collect();
     conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
     let resource_status = ManifestResourceStatus { manifests };
-    Some(ManifestWorkStatus { conditions, resource_status, removal: work.status.removal.clone() })
+    Some(ManifestWorkStatus {
+        conditions,
+        resource_status,
+        removal: work.status.removal.clone(),
+        retiring: removal::retiring(seen, book),
+    })
 }
 
 /// Why nothing can be written down, without which nothing is touched.
@@ -356,6 +369,13 @@ fn manifest_applied(seen: &Observed, wanted: &Wanted, need: Option<&Need>) -> Op
         Place::At(_) => {}
     }
     let trouble = wanted.place.id().and_then(|id| seen.troubles.get(id));
+    let refused = |trouble: &Trouble| match trouble.protected() {
+        Some(_) => {
+            let message = format!("Failed to apply manifest: {}", deleting::said(trouble));
+            Some(Found::new(kinds::APPLIED, "False", PROTECTED_BY, message))
+        }
+        None => failed(&trouble.message),
+    };
     let Some(need) = need else {
         return failed("an earlier manifest of the work asks for the same object");
     };
@@ -374,7 +394,7 @@ fn manifest_applied(seen: &Observed, wanted: &Wanted, need: Option<&Need>) -> Op
         )),
         Need::Stuck(Stuck::Failed(why) | Stuck::Denied(why) | Stuck::Unknown(why)) => failed(why),
         Need::Later | Need::Touch { .. } => match trouble {
-            Some(trouble) if trouble.kind != TroubleKind::Stale => failed(&trouble.message),
+            Some(trouble) if trouble.kind != TroubleKind::Stale => refused(trouble),
             _ => None,
         },
     }
@@ -485,6 +505,11 @@ fn wake(seen: &Observed) -> Option<Timestamp> {
         || matches!(seen.hub, Hub::Unknown(_));
     let unseen = |live: &Seen| matches!(live, Seen::Unknown(_) | Seen::NotYet);
     if blind || seen.live.values().any(unseen) {
+        times.push(later(UNKNOWN_PAUSE));
+    }
+    // Nobody watches what a namespace holds besides ours.
+    let unclear = |held: &Contents| matches!(held, Contents::Unknown(_) | Contents::Waiting(_));
+    if seen.contents.values().any(unclear) {
         times.push(later(UNKNOWN_PAUSE));
     }
     if let (Hub::Absent, Ledger::Present(Book { eviction_start: Some(start), deleting: false, .. })) =

@@ -145,12 +145,15 @@ pub(crate) fn holds_kept(seen: &Observed, book: &Book, holder: &Id) -> bool {
         }
         _ => return false,
     };
-    book.ids().into_iter().filter(|id| is_inside(id)).any(|id| match seen.live.get(id) {
-        Some(Seen::Present(present)) => {
-            matches!(wish(seen, book, id, present), Ownership::Kept(_))
-        }
+    book.ids().into_iter().filter(|id| is_inside(id)).any(|id| is_kept(seen, book, id))
+}
+
+/// Whether an object of the ledger is there and is to stay.
+pub(crate) fn is_kept(seen: &Observed, book: &Book, id: &Id) -> bool {
+    match seen.live.get(id) {
+        Some(Seen::Present(present)) => matches!(wish(seen, book, id, present), Ownership::Kept(_)),
         _ => false,
-    })
+    }
 }
 
 fn fate(seen: &Observed, book: &Book, id: &Id) -> Fate {

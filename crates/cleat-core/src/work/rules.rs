@@ -211,10 +211,11 @@ fn words(failure: Failure) -> String {
 /// Whether a condition of this type may come from a rule: Kubernetes refuses a whole status for one
 /// bad type, and the agent's own conditions are the agent's.
 fn may_be_ruled(type_: &str) -> bool {
-    const OURS: [&str; 4] = [
+    const OURS: [&str; 5] = [
         condition::APPLIED,
         condition::AVAILABLE,
         condition::DELETING,
+        condition::REMOVED,
         condition::STATUS_FEEDBACK_SYNCED,
     ];
     let plain = |byte: &u8| byte.is_ascii_alphanumeric();

@@ -8,7 +8,7 @@ use cleat_api::leftoverrecord::LeftoverRecord;
 use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, ManagedCluster};
 use cleat_api::manifestwork::ManifestWork;
 use cleat_api::policy::Policy;
-use cleat_core::leave::carried::Carried;
+use cleat_core::leave::carried::{ADD_ONS, Carried, Kind};
 use cleat_core::leave::{self, hub};
 use cleat_core::registration::access::Part;
 use cleat_core::registration::hub::target;
@@ -16,9 +16,11 @@ use cleat_core::registration::place;
 use cleat_core::work::contents::Contents;
 use cleat_core::write::Outcome;
 use cleat_runtime::contents::found;
+use cleat_runtime::kinds::Mapping;
 use cleat_runtime::queue::Wake;
 use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::core::GroupVersionKind;
 
 use super::{Context, duration, log};
 
@@ -99,6 +101,26 @@ impl Context {
             // A hub that does not serve policies has none.
             Err(kube::Error::Api(status)) if status.code == 404 => {}
             Err(error) => return Err(error),
+        }
+        let [group, version, resource] = ADD_ONS;
+        let kind = GroupVersionKind::gvk(group, version, "");
+        let kind = ApiResource::from_gvk_with_plural(&kind, resource);
+        let add_ons: Api<DynamicObject> =
+            Api::namespaced_with(self.hub_client.clone(), name, &kind);
+        match add_ons.list_metadata(&all).await {
+            Ok(list) => {
+                let each = list.items.iter().map(|one| Carried::bare(Kind::AddOn, &one.metadata));
+                carried.extend(each);
+            }
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => {
+                // Who may not list is told so even where nothing of the kind is served.
+                let forbidden = matches!(&error, kube::Error::Api(status) if status.code == 403);
+                if !forbidden || self.kinds.preferred(group, resource).await != Mapping::NoSuchKind
+                {
+                    return Err(error);
+                }
+            }
         }
         Ok(carried)
     }

@@ -8,6 +8,7 @@ use cleat_api::placement::PLACEMENT_LABEL;
 use cleat_core::propagation::{self as core, Asked, Binding, Observed, PolicySet, Root, Source};
 use cleat_core::replicaset::Decided;
 use cleat_core::write::Write;
+use kube::Client;
 use kube::api::{DynamicObject, ListParams};
 
 use super::Propagation;
@@ -20,26 +21,42 @@ impl Propagation {
     /// The observation with what the server says now. An error: something could not be read, and
     /// nothing may be taken away.
     pub(super) async fn confirm(&self, seen: &Observed) -> Result<Observed, Unsure> {
+        Server { hub_client: &self.hub_client }.confirm(seen).await
+    }
+}
+
+/// Who is asked.
+pub(super) struct Server<'a> {
+    pub(super) hub_client: &'a Client,
+}
+
+impl Server<'_> {
+    async fn confirm(&self, seen: &Observed) -> Result<Observed, Unsure> {
         let mut seen = seen.clone();
         let read = self.read(&mut seen).await;
+        seen.asked = self.defined().await?;
+        read?;
+        Ok(seen)
+    }
+
+    /// Since when kinds are defined that decide what goes.
+    pub(super) async fn defined(&self) -> Result<Asked, Unsure> {
         // After what was read: a definition that is whole now was so when its objects were told.
-        let since = async |kind| defined::since(&self.hub_client, kind).await;
+        let since = async |kind| defined::since(self.hub_client, kind).await;
         since(kinds::POLICY).await?;
         since(kinds::DECISION).await?;
         since(kinds::CLUSTER).await?;
-        seen.asked = Asked::Since {
+        Ok(Asked::Since {
             bindings: since(BINDING).await?,
             sets: since(SET).await?,
             placements: since(kinds::PLACEMENT).await?,
-        };
-        read?;
-        Ok(seen)
+        })
     }
 
     async fn read(&self, seen: &mut Observed) -> Result<(), Unsure> {
         let (namespace, name) = seen.key.clone();
         let within = Some(namespace.clone());
-        let root = every(&self.hub_client, &within, kinds::POLICY).get_opt(&name).await?;
+        let root = every(self.hub_client, &within, kinds::POLICY).get_opt(&name).await?;
         seen.root = root.map(|root| Arc::new(Root::read(&root.metadata, &root.data)));
         if seen.root.as_ref().is_some_and(|root| root.is_spread()) {
             self.read_ways(seen, &namespace).await?;
@@ -57,7 +74,11 @@ impl Propagation {
     }
 
     /// Bindings, sets and decisions.
-    async fn read_ways(&self, seen: &mut Observed, namespace: &str) -> Result<(), Unsure> {
+    pub(super) async fn read_ways(
+        &self,
+        seen: &mut Observed,
+        namespace: &str,
+    ) -> Result<(), Unsure> {
         let all = self.list(namespace, BINDING).await?;
         seen.bindings =
             all.iter().map(|one| Arc::new(Binding::read(&one.metadata, &one.data))).collect();
@@ -80,20 +101,24 @@ impl Propagation {
         Ok(())
     }
 
-    async fn read_clusters(
+    pub(super) async fn read_clusters(
         &self,
         seen: &mut Observed,
         names: &BTreeSet<String>,
     ) -> Result<(), Unsure> {
-        let asked = asked::clusters(&self.hub_client, names).await?;
+        let asked = asked::clusters(self.hub_client, names).await?;
         seen.clusters.retain(|name, _| !asked.all && !names.contains(name));
         seen.clusters.extend(asked.clusters.into_iter().map(|one| (one.name.clone(), one)));
         Ok(())
     }
 
-    async fn list(&self, namespace: &str, kind: Kind) -> Result<Vec<DynamicObject>, Unsure> {
+    pub(super) async fn list(
+        &self,
+        namespace: &str,
+        kind: Kind,
+    ) -> Result<Vec<DynamicObject>, Unsure> {
         let within = Some(namespace.to_owned());
-        let all = every(&self.hub_client, &within, kind).list(&ListParams::default()).await?;
+        let all = every(self.hub_client, &within, kind).list(&ListParams::default()).await?;
         let alive = |one: &DynamicObject| one.metadata.deletion_timestamp.is_none();
         Ok(all.items.into_iter().filter(alive).collect())
     }
@@ -106,16 +131,16 @@ impl Propagation {
             Source::Placement(name) => {
                 let params = ListParams::default().labels(&format!("{PLACEMENT_LABEL}={name}"));
                 let decisions =
-                    every(&self.hub_client, &within, kinds::DECISION).list(&params).await?;
+                    every(self.hub_client, &within, kinds::DECISION).list(&params).await?;
                 let placement =
-                    every(&self.hub_client, &within, kinds::PLACEMENT).get_opt(name).await?;
+                    every(self.hub_client, &within, kinds::PLACEMENT).get_opt(name).await?;
                 Ok(Decided::read(
                     placement.as_ref().map(|placement| (&placement.metadata, &placement.data)),
                     decisions.items.iter().map(|decision| (&decision.metadata, &decision.data)),
                 ))
             }
             Source::Rule(name) => {
-                let rules = every(&self.hub_client, &within, RULE);
+                let rules = every(self.hub_client, &within, RULE);
                 // A list fails where a get would only find nothing: when the kind is not served.
                 rules.list_metadata(&ListParams::default().limit(1)).await?;
                 let rule = rules.get_opt(name).await?;

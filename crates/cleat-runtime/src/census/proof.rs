@@ -1,15 +1,18 @@
-//! Proving that nothing is there, as of a moment after it was asked.
+//! Proving that nothing is there, as of a moment after it was asked. See ADR 0007.
 //!
-//! A few pages are simply read: a list without a revision is as fresh as the server's storage. Of
-//! very many objects only what changed since a known revision is looked at: a short watch from
-//! there, which a server ends with a bookmark that says how far it told.
+//! Objects of which there are few are simply read: a list without a revision is as fresh as the
+//! server's storage. Of very many only what changed since a known revision is looked at: a short
+//! watch from there, until a bookmark says that everything up to the server's revision was told. A
+//! server that does not say so in time is asked for all of them after all.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use http::{Request, header};
 use kube::Client;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
 use super::count::name_and_finalizers;
@@ -29,28 +32,57 @@ pub enum Proof {
     Unknown(String),
 }
 
-const PAGE: usize = 500;
+const PAGE: usize = 2000;
 /// So many objects are read rather than watched.
 pub(super) const READ: u64 = 2000;
-/// A server sends a bookmark two seconds before it ends a watch.
+/// A server sends a bookmark two seconds before it ends a watch, if it has not sent one before.
 const SHORT_WATCH: Duration = Duration::from_secs(3);
+/// How long that may take with all that belongs to it. What is left of a review's time must do to list
+/// all of them.
+const TOLD_WITHIN: Duration = Duration::from_millis(3500);
+
+/// A page of a list is some megabytes, and a review may ask as many questions as there are providers.
+const LISTS: usize = 8;
+/// A watch that tells of little costs little, but takes a second or two: were there few at once, the
+/// last would come too late.
+const WATCHES: usize = 100;
+
+/// How many proofs are under way at the same time, of all kinds and for all reviews together. The
+/// others wait, and give up when their patience ends.
+pub struct Turns {
+    lists: Semaphore,
+    watches: Semaphore,
+}
+
+impl Default for Turns {
+    fn default() -> Self {
+        Self { lists: Semaphore::new(LISTS), watches: Semaphore::new(WATCHES) }
+    }
+}
+
+async fn turn(turns: &Semaphore) -> Result<SemaphorePermit<'_>, Fault> {
+    turns.acquire().await.map_err(|closed| Fault::Failed(closed.to_string()))
+}
 
 /// As of that revision there was none that counts.
-pub(super) struct Since {
+pub(super) struct Since<'a> {
     pub(super) revision: String,
     /// There were more objects than are read, none of which counts.
     pub(super) many: bool,
+    /// Called if the server has not got that far: what was counted is of another history.
+    pub(super) put_back: &'a (dyn Fn() + Sync),
 }
 
 pub(super) async fn prove(
     client: &Client,
     source: &Source,
     finalizer: Option<&str>,
-    since: Option<Since>,
+    since: Option<Since<'_>>,
+    turns: &Turns,
     patience: Duration,
 ) -> Proof {
     let deadline = Instant::now() + patience;
-    let proven = timeout_at(deadline, look(client, source, finalizer, since)).await;
+    let proven = timeout_at(deadline, look(client, source, finalizer, since, turns)).await;
     let late = || {
         let seconds = patience.as_secs();
         Err(Fault::Failed(format!("not proven within {seconds} s; repeat this")))
@@ -68,34 +100,38 @@ async fn look(
     client: &Client,
     source: &Source,
     finalizer: Option<&str>,
-    since: Option<Since>,
+    since: Option<Since<'_>>,
+    turns: &Turns,
 ) -> Result<Proof, Fault> {
+    if let Some(since) = since.filter(|since| since.many) {
+        let _turn = turn(&turns.watches).await?;
+        let told = changes(client, source, finalizer, &since);
+        // Whatever is wrong with that, looking at all of them tells or is wrong in the same way.
+        if let Ok(Ok(Some(proof))) = tokio::time::timeout(TOLD_WITHIN, told).await {
+            return Ok(proof);
+        }
+    }
+    let _turn = turn(&turns.lists).await?;
+    // To know that there is any, the first will do.
+    let limit = if finalizer.is_none() { 1 } else { PAGE };
     let mut next = String::new();
     loop {
-        // To know that there is none, the first will do; and so it will where only the server's
-        // revision is wanted.
-        let many = next.is_empty() && since.as_ref().is_some_and(|since| since.many);
-        let limit = if finalizer.is_none() || many { 1 } else { PAGE };
         let body = page(client, source, limit, &next).await?;
-        let page: Page<'_> = serde_json::from_slice(&body)
-            .map_err(|error| Fault::Failed(format!("a list was not understood: {error}")))?;
+        let page: Page<'_> = serde_json::from_slice(&body).map_err(unreadable)?;
         for item in page.items.unwrap_or_default() {
             if let Some(found) = carrier(item, finalizer)? {
                 return Ok(Proof::Some(found));
             }
         }
-        let Some(token) = page.metadata.next.filter(|token| !token.is_empty()) else {
-            return Ok(Proof::None);
-        };
-        if next.is_empty()
-            && let Some(since) = &since
-            && page.metadata.remaining.unwrap_or(READ) >= READ
-        {
-            let until = &page.metadata.revision;
-            return changes(client, source, finalizer, &since.revision, until).await;
+        match page.metadata.next.filter(|token| !token.is_empty()) {
+            Some(token) => next = token,
+            None => return Ok(Proof::None),
         }
-        next = token;
     }
+}
+
+fn unreadable(error: serde_json::Error) -> Fault {
+    Fault::Failed(format!("a list was not understood: {error}"))
 }
 
 /// The name of an object that counts. One that cannot be read might.
@@ -127,23 +163,30 @@ async fn page(
     if answer.is_success() { Ok(answer.body) } else { Err(watch::fault(&answer)) }
 }
 
-/// Whether anything came to count between `since` and `until`. One that came and went again in
-/// between is taken for one that is there: whoever asked asks again.
+/// Whether anything came to count after `since` and up to the revision that the server has now. One
+/// that came and went again in between is taken for one that is there: whoever asked asks again.
+/// `None`: the server does not tell how far it told, or its history is another.
 async fn changes(
     client: &Client,
     source: &Source,
     finalizer: Option<&str>,
-    since: &str,
-    until: &str,
-) -> Result<Proof, Fault> {
+    since: &Since<'_>,
+) -> Result<Option<Proof>, Fault> {
     let far = |revision: &str| -> Result<u64, Fault> {
         revision.parse().map_err(|_| Fault::Failed(format!("{revision:?} is no revision")))
     };
-    let until = far(until)?;
-    if far(since)? >= until {
-        return Ok(Proof::None);
+    let body = page(client, source, 1, "").await?;
+    let now: Page<'_> = serde_json::from_slice(&body).map_err(unreadable)?;
+    let until = far(&now.metadata.revision)?;
+    match course(far(&since.revision)?, until) {
+        Course::Nothing => return Ok(Some(Proof::None)),
+        Course::List => {
+            (since.put_back)();
+            return Ok(None);
+        }
+        Course::Watch => {}
     }
-    let mut events = Events::open_for(client, source, since, SHORT_WATCH).await?;
+    let mut events = Events::open_for(client, source, &since.revision, SHORT_WATCH).await?;
     while let Some(line) = events.line().await? {
         if line.is_empty() {
             continue;
@@ -153,14 +196,34 @@ async fn changes(
             Event::Deleted(object) | Event::Bookmark(object) => (object, false),
         };
         if counts && let Some(found) = carrier(object, finalizer)? {
-            return Ok(Proof::Some(found));
+            return Ok(Some(Proof::Some(found)));
         }
         let reached = crate::reflect::revision_of(object);
         if reached.is_some_and(|at| far(&at).is_ok_and(|at| at >= until)) {
-            return Ok(Proof::None);
+            return Ok(Some(Proof::None));
         }
     }
-    Err(Fault::Failed("the server did not tell of all changes in time; repeat this".to_owned()))
+    Ok(None)
+}
+
+/// What is left to be looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Course {
+    /// Nothing happened since.
+    Nothing,
+    Watch,
+    /// All of them.
+    List,
+}
+
+/// By the revision as of which none counted, and the one that the server has, which was asked for
+/// later: where it is less, storage was put back to an earlier state, in which any might count.
+fn course(since: u64, until: u64) -> Course {
+    match since.cmp(&until) {
+        Ordering::Less => Course::Watch,
+        Ordering::Equal => Course::Nothing,
+        Ordering::Greater => Course::List,
+    }
 }
 
 #[derive(Deserialize)]
@@ -176,6 +239,16 @@ struct ListMeta {
     revision: String,
     #[serde(rename = "continue")]
     next: Option<String>,
-    #[serde(rename = "remainingItemCount")]
-    remaining: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_from_before_storage_was_put_back_proved_that_there_is_none() {
+        assert_eq!(course(9000, 5010), Course::List);
+        assert_eq!(course(9000, 9000), Course::Nothing);
+        assert_eq!(course(9000, 9001), Course::Watch);
+    }
 }

@@ -66,6 +66,12 @@ impl Table {
     /// Everything that lives in namespaces, each once, in the version the server prefers; or a group
     /// of which that is not known.
     pub(super) fn namespaced(&self) -> Result<Vec<Mapped>, String> {
+        let all = self.everything()?;
+        Ok(all.into_iter().filter(|mapped| mapped.namespaced).collect())
+    }
+
+    /// The same of everything, in namespaces or not.
+    pub(super) fn everything(&self) -> Result<Vec<Mapped>, String> {
         if let Some(group) = self.stale.first() {
             return Err(group.clone());
         }
@@ -77,12 +83,12 @@ impl Table {
                     .kinds
                     .range(first..)
                     .take_while(|((g, v, _), _)| g == group && v == version);
-                for (_, served) in of_version.filter(|(_, served)| served.namespaced) {
+                for (_, served) in of_version {
                     found.entry((group.clone(), served.name.clone())).or_insert_with(|| Mapped {
                         group: group.clone(),
                         version: version.clone(),
                         resource: served.name.clone(),
-                        namespaced: true,
+                        namespaced: served.namespaced,
                     });
                 }
             }

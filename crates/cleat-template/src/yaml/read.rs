@@ -54,7 +54,7 @@ fn parser(text: &str) -> Events<'_> {
 }
 
 fn document(text: &str) -> Result<Value, Mistake> {
-    let mut reader = Reader { events: parser(text), anchors: BTreeMap::new(), repeated: 0 };
+    let mut reader = Reader { text, events: parser(text), anchors: BTreeMap::new(), repeated: 0 };
     loop {
         match reader.next()? {
             Event::StreamStart | Event::DocumentStart(..) => {}
@@ -103,6 +103,7 @@ fn indented(text: &str, at: usize) -> Option<String> {
 type Events<'a> = Parser<'a, granit_parser::StrInput<'a>>;
 
 struct Reader<'a> {
+    text: &'a str,
     events: Events<'a>,
     anchors: BTreeMap<usize, (Value, usize)>,
     repeated: usize,
@@ -128,7 +129,16 @@ impl<'a> Reader<'a> {
             Some(Err(error)) => error,
             None => return Ok(Event::StreamEnd),
         };
-        let message = format!("yaml: line {}: {}", error.marker().line(), error.info());
+        let message = match error.kind() {
+            ErrorKind::UnknownAnchor => {
+                let alias = error.marker().byte_offset().and_then(|at| self.text.get(at..));
+                let name = alias.unwrap_or_default().trim_start_matches('*');
+                let ends = |c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}');
+                let name = name.split(ends).next().unwrap_or_default();
+                format!("yaml: unknown anchor '{name}' referenced")
+            }
+            _ => format!("yaml: line {}: {}", error.marker().line(), error.info()),
+        };
         let indentation = match error.kind() {
             ErrorKind::InvalidQuotedScalarIndent | ErrorKind::TabInIndentation => {
                 error.marker().byte_offset()

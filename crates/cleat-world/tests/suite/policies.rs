@@ -3,6 +3,7 @@
 mod certainty;
 mod comparing;
 mod enforcing;
+mod hazards;
 mod idle;
 mod pruning;
 mod releasing;
@@ -25,7 +26,7 @@ use crate::{create, delete, make_namespace, seen};
 /// A cluster and a controller. Policies and objects of the test are in the namespace `name`.
 struct Site {
     /// Holds the servers for as long as the test lasts.
-    _world: World,
+    world: World,
     cluster: Client,
     name: String,
     tasks: Option<Tasks>,
@@ -55,7 +56,7 @@ impl Site {
         prepare_cluster(&cluster).await?;
         let name = world.unique(topic);
         make_namespace(first, &name).await?;
-        Ok(Self { _world: world, cluster, name, tasks: None })
+        Ok(Self { world, cluster, name, tasks: None })
     }
 
     fn config(&self) -> policy::Config {

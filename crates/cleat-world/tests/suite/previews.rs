@@ -1,17 +1,22 @@
 //! What a removal would do, asked and answered through the hub; and then it does just that.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result};
 use cleat_agent::{preview, work};
 use cleat_api::removalpreview::{PreviewVerdict, PreviewedObject, RemovalPreview};
+use cleat_cli::Refused;
+use cleat_cli::preview::foresee;
 use cleat_runtime::tasks::Tasks;
 use cleat_world::Fleet;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::ResourceExt as _;
+use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::api::{Api, Patch, PatchParams};
+use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::works::guard::Guard;
-use crate::{create, seen};
+use crate::{Place, create, delete, seen};
 
 /// A fleet whose agent answers questions.
 struct Site {
@@ -32,6 +37,7 @@ impl Site {
             cluster: fleet.name.clone(),
             hub_hash,
             works,
+            policies: None,
         };
         preview::start(config, &tasks);
         Ok(Self { fleet, tasks })
@@ -138,7 +144,7 @@ async fn a_preview_of_a_namespace_says_what_it_takes_along() -> Result<()> {
     let answer = site.answer("ask", json!({ "work": "one" })).await?;
     let seen = object(&answer, &inner)?;
     assert_eq!((seen.verdict, seen.takes_along), (PreviewVerdict::Delete, 1));
-    let expected = format!("takes along 1 object (configmaps {inner}/theirs) that no work lists");
+    let expected = format!("takes along 1 object (configmaps {inner}/theirs) that nobody lists");
     assert_eq!(seen.effects, [expected]);
 
     // A cluster that leaves with nothing keeps it, for the sake of what is in it.
@@ -163,9 +169,66 @@ async fn a_question_about_nothing_is_answered_with_what_is_wrong() -> Result<()>
     let site = Site::start("preview-nothing").await?;
     let answer = site.answer("ask", json!({})).await?;
     let status = answer.status.context("it was answered")?;
-    assert_eq!(status.problems, ["name either a work or a strategy to leave by"]);
+    assert_eq!(
+        status.problems,
+        ["name one of a work, a policy, a configurationPolicy or a strategy to leave by"]
+    );
     let answer = site.answer("other", json!({ "work": "no-such-work" })).await?;
     let status = answer.status.context("it was answered")?;
     assert_eq!((status.problems.len(), status.objects.len()), (0, 0));
     site.end().await
+}
+
+/// What `cleat preview delete` says of one object on the very server that is asked.
+async fn foreseen(client: &Client, what: &str, namespace: Option<&str>) -> Result<PreviewedObject> {
+    let value = foresee(client, what, namespace, Duration::from_secs(30)).await?;
+    let objects = &value["clusters"][0]["answer"]["objects"];
+    serde_json::from_value(objects[0].clone()).context(value.to_string())
+}
+
+#[tokio::test]
+async fn any_object_is_previewed_where_it_is() -> Result<()> {
+    let place = Place::new("preview-object").await?;
+    let (client, namespace) = (&place.client, place.namespace.as_str());
+    let maps: Api<ConfigMap> = place.api();
+    let owned_by = |api_version: &str, kind: &str, name: &str, uid: Option<String>| json!([{ "apiVersion": api_version, "kind": kind, "name": name, "uid": uid }]);
+    let owner = create(&maps, json!({ "metadata": { "name": "owner" } })).await?;
+    let owners = owned_by("v1", "ConfigMap", "owner", owner.uid());
+    create(&maps, json!({ "metadata": { "name": "child", "ownerReferences": owners } })).await?;
+    let held = json!({ "name": "held", "finalizers": ["example.com/hold"] });
+    create(&maps, json!({ "metadata": held })).await?;
+
+    let seen = foreseen(client, "cm/owner", Some(namespace)).await?;
+    assert_eq!((seen.verdict, Some(seen.uid)), (PreviewVerdict::Delete, owner.uid()));
+    let follows = format!("is followed by 1 object (configmaps {namespace}/child) that it owns");
+    assert_eq!(seen.effects, [follows]);
+    let seen = foreseen(client, "configmaps/held", Some(namespace)).await?;
+    assert_eq!(seen.blockers, ["waits for finalizer example.com/hold"]);
+    let seen = foreseen(client, &format!("ns/{namespace}"), None).await?;
+    assert_eq!(seen.takes_along, 3, "{seen:?}");
+
+    // What is in no namespace may own things in any.
+    let roles: Api<ClusterRole> = Api::all(client.clone());
+    let name = place.world.unique("preview-owner");
+    let role = create(&roles, json!({ "metadata": { "name": name } })).await?;
+    let owners = owned_by("rbac.authorization.k8s.io/v1", "ClusterRole", &name, role.uid());
+    create(&maps, json!({ "metadata": { "name": "far", "ownerReferences": owners } })).await?;
+    let seen = foreseen(client, &format!("clusterrole/{name}"), None).await?;
+    let follows = format!("is followed by 1 object (configmaps {namespace}/far) that it owns");
+    assert_eq!(seen.effects, [follows]);
+
+    // Nothing happened by asking, and nonsense is told from failure.
+    assert!(maps.get("owner").await?.metadata.deletion_timestamp.is_none());
+    for (what, namespace, hint) in [
+        ("cm/none", Some(namespace), "there is no cm"),
+        ("cm/owner", None, "say which with -n"),
+        ("gadget/x", None, "this server serves no kind gadget"),
+    ] {
+        let error = foresee(client, what, namespace, Duration::from_secs(30)).await.unwrap_err();
+        assert!(error.is::<Refused>() && error.to_string().contains(hint), "{what}: {error:#}");
+    }
+    let release = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    maps.patch("held", &PatchParams::default(), &release).await?;
+    delete(&roles, &name).await?;
+    Ok(())
 }

@@ -5,6 +5,8 @@ mod deciding;
 mod deployed;
 mod kinds;
 mod latch;
+mod meeting;
+mod proof;
 mod races;
 mod serving;
 mod story;
@@ -32,6 +34,7 @@ use kube::runtime::wait::{await_condition, conditions};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
+pub(crate) use self::meeting::Kept;
 use crate::{create, refusal, seen};
 
 /// The finalizer that consumers have.
@@ -182,7 +185,7 @@ impl Guarded {
         let dry = PatchParams::default();
         let off = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
         if let Ok(all) = self.consumers().list(&Default::default()).await {
-            for one in all {
+            for one in all.into_iter().filter(|one| one.metadata.finalizers.is_some()) {
                 let name = one.metadata.name.unwrap_or_default();
                 self.consumers().patch(&name, &dry, &off).await.ok();
             }

@@ -9,10 +9,11 @@ use anyhow::{Context as _, Result, anyhow};
 use cleat_agent::leave::Presence;
 use cleat_agent::registration::{Live, cluster_id, live};
 use cleat_agent::{Member, start_stories};
-use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, ManagedCluster, condition};
+use cleat_api::managedcluster::{ManagedCluster, condition};
 use cleat_apiserver::Server;
 use cleat_apiserver::user::User;
 use cleat_core::condition::holds;
+use cleat_core::registration::access::{Part, Standing};
 use cleat_core::registration::agent::{self, Application};
 use cleat_core::registration::identity::{AGENTS, Agent, group};
 use cleat_core::write::{Action, Outcome, Side, Write};
@@ -20,9 +21,8 @@ use cleat_runtime::clock::Clock;
 use cleat_runtime::execute::{self, Executor};
 use cleat_runtime::tasks::Tasks;
 use futures::future::try_join_all;
-use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
-use kube::api::{Api, PostParams};
+use kube::api::Api;
 use kube::runtime::wait::await_condition;
 use serde_json::json;
 
@@ -102,12 +102,12 @@ fn serve(member: &Member, tasks: &Tasks) {
 /// Whoever runs both is the hub's administrator, so the cluster is accepted as it joins. What people
 /// made of it since, a later start leaves alone.
 async fn join(hub_client: &Client, cluster_client: &Client, name: &str) -> Result<String> {
-    make_namespace(hub_client, name).await?;
     let executor = Executor::new(execute::Config {
         hub: Some(hub_client.clone()),
         cluster: Some(cluster_client.clone()),
         ..Default::default()
     });
+    make_namespace(&executor, name).await?;
     let cluster_id = cluster_id(&executor, Side::Cluster).await?;
     let application = Application {
         name: name.to_owned(),
@@ -140,16 +140,12 @@ async fn accepted(hub_client: Client, name: &str) {
 }
 
 /// There before anybody is told that the fleet is ready, so that works can be made at once.
-async fn make_namespace(hub_client: &Client, name: &str) -> Result<()> {
-    let namespaces: Api<Namespace> = Api::all(hub_client.clone());
-    let mut namespace = Namespace::default();
-    namespace.metadata.name = Some(name.to_owned());
-    namespace.metadata.labels = Some([(CLUSTER_NAME_LABEL.to_owned(), name.to_owned())].into());
-    match namespaces.create(&PostParams::default(), &namespace).await {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-        Err(error) => {
-            Err(error).with_context(|| format!("make the namespace of {name} on the hub"))
-        }
+async fn make_namespace(executor: &Executor, name: &str) -> Result<()> {
+    let target = Part::Namespace.target(name);
+    let write = Write::Create(Part::Namespace.wanted(name, Standing::Accepted));
+    let plan = vec![vec![Action { side: Side::Hub, target, write }]];
+    match executor.execute(plan).await.into_iter().flatten().next() {
+        Some(Outcome::Done(_) | Outcome::AlreadyExists) => Ok(()),
+        other => Err(anyhow!("the hub answered {other:?} when its namespace was made")),
     }
 }

@@ -101,6 +101,7 @@ fn seen(
         records: vec![record],
         include_kept: false,
         ledgers,
+        policies: BTreeMap::new(),
         live: live.into_iter().map(|(object, look)| (id(object), look)).collect(),
         contents: BTreeMap::new(),
     }
@@ -128,6 +129,37 @@ fn words(seen: &Observed) -> Vec<String> {
 fn fate_of(seen: &Observed, object: &LeftObject) -> Fate {
     let mut all = fates(seen).into_iter();
     all.find(|(one, _)| id(one) == id(object)).map(|(_, fate)| fate).unwrap()
+}
+
+#[test]
+fn what_a_policy_made_goes_by_its_uid_alone_unless_it_was_declared_to_stay() {
+    let made = LeftObject { unmarked: true, source: "root.p".to_string(), ..left("made") };
+    let kept = LeftObject { stays: Some(Stays::Declared), ..made.clone() };
+    let anew = LeftObject { uid: "before".to_string(), ..made.clone() };
+    for (object, goes) in [(made.clone(), true), (kept, false), (anew, false)] {
+        let mut seen = Observed { records: vec![record(vec![object])], ..Observed::default() };
+        seen.live.insert(id(&made), live(&made, &[]));
+        let fates = fates(&seen);
+        assert_eq!(fates[0].1 == Fate::Delete, goes, "{fates:?}");
+        assert_eq!(plan(&seen).is_empty(), !goes);
+    }
+}
+
+#[test]
+fn what_a_policy_held_again_since_its_cluster_joined_again_was_deleted() {
+    let made = LeftObject { unmarked: true, source: "root.p".to_string(), ..left("made") };
+    let mut seen = Observed { records: vec![record(vec![made.clone()])], ..Observed::default() };
+    seen.live.insert(id(&made), live(&made, &[]));
+    seen.policies.insert("root.other".to_string(), vec![left("another")]);
+    assert_eq!(fate_of(&seen, &made), Fate::Delete, "no policy of today holds it");
+    for (policy, lists) in [("root.p", vec![]), ("root.q", vec![made.clone()])] {
+        for include_kept in [false, true] {
+            let policies = [(policy.to_string(), lists.clone())].into();
+            let seen = Observed { include_kept, policies, ..seen.clone() };
+            assert_eq!(fate_of(&seen, &made), Fate::Stays(format!("policy {policy} holds it")));
+            assert!(plan(&seen).is_empty(), "{policy}");
+        }
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::vec::Vec;
 use std::{format, vec};
 
 use cleat_api::managedcluster::{FINALIZER, ManagedCluster, RemoveStrategy};
-use cleat_api::manifestwork::{LEAVE_FINALIZER, ManifestWork};
+use cleat_api::manifestwork::{LEAVE_FINALIZER, ManifestWork, ON_RECORD};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -16,6 +16,7 @@ use crate::lease::{Heartbeat, Sight};
 use crate::leave::agent::{self, Held, Standing};
 use crate::leave::carried::Carried;
 use crate::leave::hub::{Observed, Way, plan, way};
+use crate::leave::record::is_receipted;
 use crate::leave::{Verdict, report};
 use crate::registration::access::Part;
 use crate::registration::hub::Seen;
@@ -486,7 +487,12 @@ impl World {
             let left = if settled { left } else { vec![] };
             work["status"]["removal"] =
                 json!({ "blocked": blocked, "left": left, "remaining": [] });
-            if settled {
+            // What stays of a work that the hub could not hold is on record before it is let go of.
+            let removal = serde_json::from_value(work["status"]["removal"].clone()).unwrap();
+            let on_record = work["metadata"]["annotations"][ON_RECORD].as_str();
+            let leaves = matches!(self.heard, Standing::Leaving(_));
+            let written = is_receipted(&finalizers(work), Some(&removal), on_record);
+            if settled && (written || !leaves) {
                 let others: Vec<String> =
                     finalizers(work).into_iter().filter(|one| one != WORK_FINALIZER).collect();
                 work["metadata"]["finalizers"] = json!(others);
@@ -518,7 +524,8 @@ impl World {
         let what = (held + with_us.count() > 0).then(|| "things".to_string());
         let cluster = self.cluster();
         let same = agent::standing(&self.cluster) == self.heard;
-        if let Some(action) = agent::report(&cluster, &Held { what, unknown: None }, at(self.clock))
+        let held = Held { what, ..Held::default() };
+        if let Some(action) = agent::report(&cluster, &held, at(self.clock))
             && same
         {
             self.perform(&action).unwrap();

@@ -23,6 +23,9 @@ const LONGEST_TEXT: usize = 512 * 1024;
 /// Said in place of a diff that might tell secrets.
 pub const REDACTED: &str = "# The difference is redacted because it contains sensitive data. To override, the spec[\"object-templates\"][].recordDiff field must be set to \"InStatus\" for the difference to be recorded in the policy status. Consider existing access to the ConfigurationPolicy objects and the etcd encryption configuration before you proceed with an override.";
 
+/// What is recorded of the differences of a template that secrets went into, if it does not say.
+pub const CENSORED: &str = "Censored";
+
 /// Where a difference is written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordDiff {
@@ -41,6 +44,7 @@ impl RecordDiff {
             Some("InStatus") => Self::InStatus,
             Some("Log") => Self::Log,
             Some("None") => Self::None,
+            Some(CENSORED) => Self::Redacted,
             _ if read_secrets || is_sensitive(definition) => Self::Redacted,
             _ => Self::InStatus,
         }

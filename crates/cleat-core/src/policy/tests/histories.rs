@@ -21,10 +21,10 @@ const BEHAVIORS: [PruneObjectBehavior; 3] = [
 ];
 
 /// A replayable stream of choices (SplitMix64): a failing seed is a failing test.
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
+    pub(super) fn roll(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -37,23 +37,9 @@ fn history(fault: Fault, seed: u64) -> Checked {
     // Most histories keep the careful behaviour, so that what is ours and what is not matters.
     let behavior = BEHAVIORS[[0, 0, 1, 2][dice.roll(4)]];
     let mut world = World::new(fault, behavior);
-    for name in NAMES {
-        if dice.roll(3) > 0 {
-            world.wanted.insert(name, dice.roll(3) as u8);
-        }
-        if dice.roll(4) == 0 {
-            world.meddle(name, dice.roll(3) as u8);
-        }
-    }
-    if dice.roll(2) == 0 {
-        world.chosen = choose(&mut dice);
-    }
-    let flips = dice.roll(3) == 0;
+    let flips = begin(&mut world, &mut dice);
     for turn in 0..40 {
-        world.slow = dice.roll(3) == 0;
-        world.guarded = dice.roll(5) == 0;
-        world.unmakeable = dice.roll(6) == 0;
-        world.tick(|| dice.roll(2) == 0);
+        weather(&mut world, &mut dice);
         if turn == 28 {
             world.settle()?;
             settled(&world)?;
@@ -67,41 +53,91 @@ fn history(fault: Fault, seed: u64) -> Checked {
             }
             world.leaving = dice.roll(6) == 0;
         }
-        edit(&mut world, &mut dice, flips && turn < 28);
-        let sight = Sight {
-            objects: (0..3).map(|_| dice.roll(4) > 0).collect(),
-            templates: dice.roll(6) > 0,
-            lists: (dice.roll(5) > 0, dice.roll(5) > 0),
-        };
-        let mut seen = world.observe(&sight);
-        world.ask(&mut seen);
-        // Between the look and the act.
-        match dice.roll(12) {
-            0 => world.meddle(NAMES[dice.roll(3)], [0, 1, 2, BAD][dice.roll(4)]),
-            1 => world.vanish(NAMES[dice.roll(3)]),
-            2 => world.rival(NAMES[dice.roll(3)], dice.roll(3) as u8),
-            3 => world.change(NAMES[dice.roll(3)], [0, 1, 2, BAD][dice.roll(4)]),
-            4 => world.relabel(NAMES[dice.roll(3)]),
-            _ => {}
-        }
-        if world.chosen.selected == Some(false) && dice.roll(3) == 0 {
-            // Somebody puts right what must not be there.
-            let bad = world.objects.iter().find(|(_, one)| one.labelled && one.content == BAD);
-            if let Some(name) = bad.map(|(name, _)| name.clone()) {
-                world.change(&name, dice.roll(3) as u8);
-            }
-        }
+        live(&mut world, &mut dice, flips && turn < 28)?;
         if world.gone {
             break;
-        }
-        let survived = world.pass(&seen, [0, 1, 2, 3, 9][dice.roll(5)])?;
-        if !survived || dice.roll(8) == 0 {
-            world.memory = Memory::default();
         }
     }
     world.settle()?;
     if world.deleting && !world.gone {
         return Err("the policy never went".into());
+    }
+    Ok(())
+}
+
+/// A world in which a policy has lived for a while; in most it came to rest.
+pub(super) fn with_a_past(world: &mut World, dice: &mut Dice) -> Checked {
+    world.spec.prune_object_behavior = BEHAVIORS[[0, 0, 1, 2][dice.roll(4)]];
+    let flips = begin(world, dice);
+    for _ in 0..dice.roll(20) {
+        weather(world, dice);
+        live(world, dice, flips)?;
+    }
+    if dice.roll(3) > 0 {
+        world.settle()?;
+        if dice.roll(3) == 0 {
+            // Somebody puts something of their own in the place of one of the objects.
+            world.meddle(NAMES[dice.roll(3)], dice.roll(3) as u8);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the policy changes its mind about pruning.
+fn begin(world: &mut World, dice: &mut Dice) -> bool {
+    for name in NAMES {
+        if dice.roll(3) > 0 {
+            world.wanted.insert(name, dice.roll(3) as u8);
+        }
+        if dice.roll(4) == 0 {
+            world.meddle(name, dice.roll(3) as u8);
+        }
+    }
+    if dice.roll(2) == 0 {
+        world.chosen = choose(dice);
+    }
+    dice.roll(3) == 0
+}
+
+fn weather(world: &mut World, dice: &mut Dice) {
+    world.slow = dice.roll(3) == 0;
+    world.guarded = dice.roll(5) == 0;
+    world.unmakeable = dice.roll(6) == 0;
+    world.tick(|| dice.roll(2) == 0);
+}
+
+/// One turn: an edit, a look, somebody's doing, and a pass that may die on the way.
+fn live(world: &mut World, dice: &mut Dice, flips: bool) -> Checked {
+    edit(world, dice, flips);
+    let sight = Sight {
+        objects: (0..3).map(|_| dice.roll(4) > 0).collect(),
+        templates: dice.roll(6) > 0,
+        lists: (dice.roll(5) > 0, dice.roll(5) > 0),
+    };
+    let mut seen = world.observe(&sight);
+    world.ask(&mut seen);
+    // Between the look and the act.
+    match dice.roll(12) {
+        0 => world.meddle(NAMES[dice.roll(3)], [0, 1, 2, BAD][dice.roll(4)]),
+        1 => world.vanish(NAMES[dice.roll(3)]),
+        2 => world.rival(NAMES[dice.roll(3)], dice.roll(3) as u8),
+        3 => world.change(NAMES[dice.roll(3)], [0, 1, 2, BAD][dice.roll(4)]),
+        4 => world.relabel(NAMES[dice.roll(3)]),
+        _ => {}
+    }
+    if world.chosen.selected == Some(false) && dice.roll(3) == 0 {
+        // Somebody puts right what must not be there.
+        let bad = world.objects.iter().find(|(_, one)| one.labelled && one.content == BAD);
+        if let Some(name) = bad.map(|(name, _)| name.clone()) {
+            world.change(&name, dice.roll(3) as u8);
+        }
+    }
+    if world.gone {
+        return Ok(());
+    }
+    let survived = world.pass(&seen, [0, 1, 2, 3, 9][dice.roll(5)])?;
+    if !survived || dice.roll(8) == 0 {
+        world.memory = Memory::default();
     }
     Ok(())
 }

@@ -7,10 +7,11 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use cleat_api::managedcluster::RemoveStrategy;
-use cleat_api::manifestwork::LEAVE_FINALIZER;
+use cleat_api::manifestwork::{LEAVE_FINALIZER, ON_RECORD};
 use serde_json::{Value, json};
 
 use super::world::{CLUSTER, World, template};
+use crate::leave::record::receipt;
 use crate::policy_sync::{HOLD, plan};
 use crate::write::Write;
 
@@ -562,4 +563,32 @@ fn history_outlives_events() {
     let history = &World::status(&world.hub).details[0].history;
     let said: Vec<&str> = history.iter().map(|one| one.message.as_str()).collect();
     assert_eq!(said, ["Compliant; notification - y", "NonCompliant; violation - x"]);
+}
+
+#[test]
+fn a_policy_that_was_deleted_before_the_leave_waited_for_its_record_without_a_word() {
+    let mut world = sent(vec![template("a", "DeleteIfCreated"), template("b", "None")]);
+    has_made(&mut world, "a");
+    has_made(&mut world, "b");
+    world.settle();
+    world.leaving = Some(RemoveStrategy::Required);
+    world.recall();
+    world.settle();
+    assert!(world.templates.is_empty() && world.local.is_none());
+    let removal = World::status(&world.hub).removal.unwrap();
+    assert_eq!(left(&world), [("uid-b".into(), "kept by pruneObjectBehavior None".into())]);
+    let blocked: Vec<_> = removal.blocked.iter().map(|one| &*one.object).collect();
+    assert_eq!(blocked, ["what stays of it"]);
+    assert!(removal.blocked[0].since.is_some());
+    world.advance(jiff::SignedDuration::from_secs(60));
+    world.settle();
+    assert_eq!(
+        World::status(&world.hub).removal,
+        Some(removal.clone()),
+        "it is told over and over"
+    );
+    let hub = world.hub.as_mut().unwrap();
+    hub["metadata"]["annotations"][ON_RECORD] = json!(receipt(&removal.left));
+    world.settle();
+    assert!(world.hub.is_none(), "it is on record");
 }

@@ -2,6 +2,7 @@
 //! old views, crashes, meddlers. A copy is only ever deleted where somebody said so while the cluster
 //! could be reached, and in the end all is as decided. Plans with one thing wrong are found out.
 
+mod outlooks;
 mod world;
 
 use alloc::format;

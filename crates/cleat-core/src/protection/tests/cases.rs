@@ -8,7 +8,7 @@ use std::string::{String, ToString as _};
 use std::vec;
 use std::vec::Vec;
 
-use cleat_api::criticalservice::{CriterionType, CriticalService, Latch};
+use cleat_api::criticalservice::{CriterionType, CriticalService, DEFINITION, Latch};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
@@ -16,7 +16,7 @@ use serde_json::json;
 use super::*;
 use crate::protection::cycles::cycles;
 use crate::protection::rules::{Place, configuration};
-use crate::protection::{Question, namespace_id};
+use crate::protection::{Question, Whereabouts, concerned, namespace_id, whereabouts};
 
 #[test]
 fn case_01_a_namespace_stays_while_its_provider_is_needed() {
@@ -385,4 +385,56 @@ fn a_critical_service_is_read_as_written() {
     let any = Criterion::Any { group: String::new(), resource: "pods".into() };
     assert_eq!(read.criteria[2], any);
     assert_eq!(read.criteria[3].kind(), CriterionType::Unknown);
+}
+
+#[test]
+fn whoever_is_concerned_is_where_services_are_looked_for() {
+    let about = |name: &str, provider: Id| {
+        Arc::new(Service { name: name.into(), provider, ..latched(SignedDuration::from_secs(60)) })
+    };
+    let pod = id("", "pods", "web", "server");
+    let all = [
+        about("for-server", provider()),
+        about("for-pod", pod.clone()),
+        about("for-engine", id("my.group", "engines", "web", "engine")),
+        about("for-namespace", namespace_id("web")),
+        about("for-service", service().id()),
+        about("for-definition", definition()),
+        about("elsewhere", id("apps", "deployments", "other", "another")),
+    ];
+    let mut evict = review("CREATE", &pod, "");
+    evict["subResource"] = json!("eviction");
+    let engines = id("apiextensions.k8s.io", "customresourcedefinitions", "", "engines.my.group");
+    let ours = Id { name: DEFINITION.to_owned(), ..engines.clone() };
+    let mut found = BTreeSet::new();
+    for request in [
+        Request::read(&evict).unwrap(),
+        consumer(&["my.group/clean"]),
+        request("DELETE", &provider(), "u1"),
+        request("DELETE", &pod, "u1"),
+        request("DELETE", &namespace_id("web"), "u1"),
+        request("DELETE", &service().id(), "u1"),
+        request("DELETE", &definition(), "u1"),
+        request("DELETE", &engines, "u1"),
+        request("DELETE", &ours, "u1"),
+    ] {
+        let places = whereabouts(&request);
+        let is_near = |one: &&Arc<Service>| match &places {
+            Some(places) => places.iter().any(|place| place.has(one)),
+            None => true,
+        };
+        let near: Vec<Arc<Service>> = all.iter().filter(is_near).cloned().collect();
+        let names = |services: &[Arc<Service>]| -> Vec<String> {
+            let concerned = concerned(&request, services, now());
+            concerned.iter().map(|(service, _)| service.name.clone()).collect()
+        };
+        assert_eq!(names(&near), names(&all), "{request:?}");
+        assert!(!names(&all).is_empty(), "{request:?}");
+        found.extend(places.into_iter().flatten().map(|place| place.field_selector()));
+    }
+    let expected = ["metadata.name=for-server", "spec.provider.name=cools.my.group"];
+    assert!(found.contains(expected[0]) && !found.contains(expected[1]), "{found:?}");
+    assert!(found.contains("spec.provider.namespace=web"), "{found:?}");
+    let odd = Whereabouts::Named("a=b,c\\d".to_owned()).field_selector();
+    assert_eq!(odd, "metadata.name=a\\=b\\,c\\\\d");
 }

@@ -6,16 +6,18 @@ use std::string::{String, ToString};
 use std::vec;
 use std::vec::Vec;
 
-use cleat_api::criticalservice::Phase;
+use cleat_api::criticalservice::{Denial, Phase};
 use jiff::SignedDuration;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{ValidatingWebhook, WebhookClientConfig};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
 use super::cases::{consumer, latched};
 use super::told::{after, condition, seen};
 use super::*;
 use crate::protection::cycles::cycles;
+use crate::protection::denial::Protected;
 use crate::protection::rules::{self, Place, configuration};
 use crate::protection::{Question, Seen, bundle, lenient, namespace_id};
 
@@ -274,4 +276,41 @@ fn a_kind_that_does_not_exist_looked_like_one_without_objects() {
     let told = after(None, &odd, 10);
     assert_eq!(told.criteria[0].message, "there is no such kind");
     assert_eq!(after(Some(told), &satisfied, 20).criteria[0].message, "");
+}
+
+#[test]
+fn a_work_never_let_go_of_a_critical_service_that_was_released() {
+    let delete = request("DELETE", &provider(), "u1");
+    let is_awaited = |service: Service| {
+        let mut known = satisfied(service.clone());
+        known.tallies.insert(finalizer(), some(1));
+        let protected = Protected::parse(&denied(&delete, &known)).unwrap();
+        assert!(protected.awaited.len() == 1 + usize::from(service.releases), "{protected:?}");
+        protected.awaited.iter().any(|awaited| awaited.is(&service.id()))
+    };
+    assert!(!is_awaited(service()));
+    assert!(is_awaited(Service { releases: true, ..service() }));
+    // Nobody is told to delete it where nothing is needed.
+    allowed(&delete, &satisfied(Service { releases: true, ..service() }));
+}
+
+#[test]
+fn more_refusals_than_are_told_of_had_the_status_written_each_time() {
+    let round = |second: i64| -> Vec<Denial> {
+        let denial = |number: i64| Denial {
+            time: Time(Timestamp::from_second(second).unwrap()),
+            user: "agent".into(),
+            operation: "CREATE".into(),
+            object: std::format!("cools.my.group a/{number}"),
+        };
+        (0..11).map(denial).collect()
+    };
+    let with = |denials| Seen { denials, ..seen(present("u1"), some(1)) };
+    let first = after(None, &with(round(100)), 100);
+    assert_eq!(first.denials.len(), 10);
+    for second in [102, 120, 159] {
+        assert_eq!(after(Some(first.clone()), &with(round(second)), second), first);
+    }
+    let later = after(Some(first), &with(round(160)), 160);
+    assert_eq!(later.denials.iter().filter(|one| one.time.0.as_second() == 160).count(), 10);
 }

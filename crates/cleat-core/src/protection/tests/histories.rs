@@ -16,7 +16,7 @@ use super::{definition, finalizer, id, provider, review};
 use crate::id::Id;
 use crate::protection::{
     Decision, Knowledge, Probe, Question, Request, Seen, Service, Sight, Tally, decide,
-    namespace_id, report,
+    namespace_id, report, whereabouts,
 };
 use crate::write::Write;
 
@@ -299,7 +299,7 @@ impl World {
                 Decision::Allow { .. } => return true,
                 Decision::Deny(_) => return false,
                 Decision::Prove(questions) => {
-                    if self.prove(&questions, &mut known).is_err() {
+                    if self.prove(request, &questions, &mut known).is_err() {
                         return self.fault == Fault::ErrorsAllow;
                     }
                 }
@@ -308,7 +308,12 @@ impl World {
         false
     }
 
-    fn prove(&self, questions: &BTreeSet<Question>, known: &mut Knowledge) -> Result<(), ()> {
+    fn prove(
+        &self,
+        request: &Request,
+        questions: &BTreeSet<Question>,
+        known: &mut Knowledge,
+    ) -> Result<(), ()> {
         if self.blind && self.fault == Fault::ErrorsAllow {
             return Err(());
         }
@@ -317,7 +322,13 @@ impl World {
             match question {
                 Question::Services if self.blind && self.blind_to_services => return Err(()),
                 Question::Services => {
-                    known.services = state.services();
+                    // No more are read than the request could be about.
+                    let places = whereabouts(request);
+                    let is_near = |one: &&Arc<Service>| match &places {
+                        Some(places) => places.iter().any(|place| place.has(one)),
+                        None => true,
+                    };
+                    known.services = state.services().iter().filter(is_near).cloned().collect();
                     known.services_proven = true;
                 }
                 Question::Object(id) => {

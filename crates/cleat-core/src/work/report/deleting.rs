@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use cleat_api::manifestwork::{ManifestWorkStatus, condition as kinds, reason};
+use cleat_api::manifestwork::{ManifestWorkStatus, Removal, condition as kinds, reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::{Conditions, Found};
@@ -14,14 +14,16 @@ use crate::protection::denial::PROTECTED_BY;
 use crate::work::observed::{Ledger, Observed, Work};
 use crate::work::ownership::ledger_target;
 use crate::work::retire::{self, Fate, Unmarked};
-use crate::work::trouble::TroubleKind;
+use crate::work::trouble::{Trouble, TroubleKind};
 
 /// How many objects are named.
 const NAMED: usize = 5;
 
 /// The status of a deleting work: all that was said before, and how the deletion stands.
 pub(super) fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus> {
+    let unwritten = super::removal::unwritten(seen, work);
     let (message, held) = match &seen.ledger {
+        Ledger::Absent if unwritten.is_some() => (BEGUN.to_string(), false),
         Ledger::Absent | Ledger::NotYet => return None,
         Ledger::Unknown(why) => (format!("{BEGUN}; the cluster cannot be asked: {why}"), false),
         Ledger::Present(book) => {
@@ -33,12 +35,18 @@ pub(super) fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus>
     let old = &work.status.conditions;
     let mut conditions = Conditions { old, now: seen.now, generation: work.generation };
     let found = Found::new(kinds::DELETING, "True", why, message);
-    let others = old.iter().filter(|condition| condition.type_ != kinds::DELETING);
+    // Everything leaves now, and this says so of all of it.
+    let ours = [kinds::DELETING, kinds::REMOVED];
+    let others = old.iter().filter(|condition| !ours.contains(&&*condition.type_));
     let mut conditions: Vec<Condition> = others.cloned().chain(conditions.set(found)).collect();
     conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
     let removal = match &seen.ledger {
         Ledger::Present(book) if seen.leaving.is_some() => {
             Some(super::removal::removal(seen, work, book))
+        }
+        Ledger::Absent => {
+            let before = work.status.removal.clone().unwrap_or_default();
+            Some(Removal { blocked: unwritten.into_iter().collect(), ..before })
         }
         _ => work.status.removal.clone(),
     };
@@ -109,15 +117,7 @@ pub(super) fn waits_for(seen: &Observed, id: &Id, fate: &Fate) -> String {
         },
         (Fate::Unknown(why), _) => format!("cannot be seen: {why}"),
         (Fate::Undecided(why), _) => format!("neither deleted nor kept: {why}"),
-        (_, Some(trouble)) => match trouble.protected() {
-            // Which webhook it was is of no interest.
-            Some(_) => {
-                let message = &trouble.message;
-                let begin = message.find(PROTECTED_BY).unwrap_or_default();
-                message.get(begin..).unwrap_or_default().to_string()
-            }
-            None => trouble.message.clone(),
-        },
+        (_, Some(trouble)) => said(trouble),
         (Fate::Unmark { why: Unmarked::Kept(field), .. }, None) => {
             format!("kept by {field}; mark to be taken off")
         }
@@ -130,4 +130,12 @@ pub(super) fn waits_for(seen: &Observed, id: &Id, fate: &Fate) -> String {
         (Fate::Unmark { .. }, None) => "kept; mark to be taken off".into(),
         (Fate::Delete { .. } | Fate::Settled(_), None) => "to be deleted".into(),
     }
+}
+
+/// What a server said; of a CriticalService's refusal only that one's words: which webhook it was is
+/// of no interest.
+pub(super) fn said(trouble: &Trouble) -> String {
+    let message = &trouble.message;
+    let begin = trouble.protected().and_then(|_| message.find(PROTECTED_BY)).unwrap_or_default();
+    message.get(begin..).unwrap_or_default().to_string()
 }

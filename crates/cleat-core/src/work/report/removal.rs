@@ -1,7 +1,7 @@
 //! What a work of a leaving cluster says about its removal, for the hub to count, show and keep:
 //! what has yet to go, what cannot, and what stays.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
@@ -13,16 +13,20 @@ use serde_json::json;
 use super::deleting::waits_for;
 use crate::condition::whole_seconds;
 use crate::id::Id;
-use crate::work::contents::is_namespace;
+use crate::leave::record;
+use crate::work::contents::{Contents, is_namespace};
 use crate::work::observed::{Book, Observed, Seen, Work};
 use crate::work::ownership::Ownership;
-use crate::work::plan::work_target;
-use crate::work::retire::{self, Fate};
+use crate::work::plan::{is_unwritten, work_target};
+use crate::work::retire::{self, Fate, Unmarked};
 use crate::work::trouble::TroubleKind;
 use crate::write::{Action, Side, Write};
 
 /// How many objects that cannot go are named.
 const NAMED: usize = 50;
+
+/// How many objects are told of that left the manifests: the status that tells them has to be stored.
+const RETIRING: usize = 2500;
 
 /// All three, as they are now.
 pub(super) fn removal(seen: &Observed, work: &Work, book: &Book) -> Removal {
@@ -43,10 +47,19 @@ pub(super) fn removal(seen: &Observed, work: &Work, book: &Book) -> Removal {
         blocked.push(BlockedObject { object, why: waits_for(seen, id, fate), refused, since });
     }
     blocked.truncate(NAMED);
+    if fates.values().all(Fate::is_settled) {
+        blocked.extend(unwritten(seen, work));
+    }
     let remaining =
         counts.into_iter().map(|(resource, count)| ResourceCount { resource, count }).collect();
     let left = before.map(|old| old.left.clone()).unwrap_or_default();
     Removal { remaining, blocked, left }
+}
+
+/// That the hub has yet to write down what stays, if so.
+pub(super) fn unwritten(seen: &Observed, work: &Work) -> Option<BlockedObject> {
+    let removal = work.status.removal.as_ref();
+    is_unwritten(seen, work).then(|| record::awaited(removal, seen.now))
 }
 
 /// Whether something stands in the way of an object, and if so whether somebody said no.
@@ -89,6 +102,58 @@ pub(crate) fn tell_left(seen: &Observed, book: &Book) -> Option<Action> {
     Some(Action { side: Side::Hub, target: work_target(seen, work), write })
 }
 
+/// What the ledger has and the manifests have not, unless it goes by itself: should the cluster be
+/// lost, nothing else on the hub names it.
+pub(super) fn retiring(seen: &Observed, book: &Book) -> Vec<LeftObject> {
+    let wanted: BTreeSet<&Id> = seen.wanted.iter().filter_map(|one| one.place.id()).collect();
+    let others = book.ids().into_iter().filter(|id| !wanted.contains(*id));
+    let mut found = Vec::new();
+    for (id, fate) in retire::fates(seen, book, others) {
+        let stays = match &fate {
+            Fate::Settled(_) => continue,
+            // Accepted, and held by nobody.
+            Fate::Terminating(finalizers) if finalizers.is_empty() => continue,
+            Fate::Unmark { why: Unmarked::Kept(_) | Unmarked::HoldsKept, .. } => {
+                Some(Stays::Declared)
+            }
+            Fate::Unmark { .. } => Some(Stays::NotOurs),
+            Fate::Undecided(_) => Some(Stays::Declared),
+            Fate::Delete { .. } | Fate::Terminating(_) | Fate::Unknown(_) => None,
+        };
+        let uid = match seen.live.get(id) {
+            Some(Seen::Present(present)) => present.uid.clone(),
+            _ => book.recorded_uid(id).unwrap_or_default().to_string(),
+        };
+        found.push(LeftObject { uid, stays, ..listed(seen, book, id) });
+    }
+    found.truncate(RETIRING);
+    found
+}
+
+/// An object of the ledger, as far as its place goes.
+fn listed(seen: &Observed, book: &Book, id: &Id) -> LeftObject {
+    let version = seen.versions.get(id).cloned();
+    let version = version.or_else(|| Some(book.applied.get(id)?.version.clone()));
+    LeftObject {
+        group: id.group.clone(),
+        version: version.unwrap_or_default(),
+        resource: id.resource.clone(),
+        namespace: id.namespace.clone(),
+        name: id.name.clone(),
+        ..LeftObject::default()
+    }
+}
+
+/// Why a namespace stays that holds what is not ours. What the work itself says to keep bears our mark
+/// no more, and is no less ours for it.
+fn holds_foreign(seen: &Observed, book: &Book, id: &Id) -> Option<String> {
+    let Contents::Foreign(found) = seen.contents.get(id)? else { return None };
+    let ours = book.ids();
+    let others = found.iter().filter(|id| !ours.contains(*id) || !retire::is_kept(seen, book, id));
+    let others: Vec<Id> = others.cloned().collect();
+    if others.is_empty() { None } else { Contents::Foreign(others).why_kept() }
+}
+
 /// Everything of the ledger that is still there, in order.
 fn left(seen: &Observed, book: &Book) -> Vec<LeftObject> {
     let present = book.ids().into_iter().filter_map(|id| match seen.live.get(id) {
@@ -96,8 +161,6 @@ fn left(seen: &Observed, book: &Book) -> Vec<LeftObject> {
         _ => None,
     });
     let left = present.map(|(id, present)| {
-        let version = seen.versions.get(id).cloned();
-        let version = version.or_else(|| Some(book.applied.get(id)?.version.clone()));
         let recorded = book.recorded_uid(id);
         let (why, stays) = match retire::wish(seen, book, id, present) {
             _ if recorded.is_some_and(|uid| uid != present.uid) => {
@@ -105,7 +168,7 @@ fn left(seen: &Observed, book: &Book) -> Vec<LeftObject> {
             }
             Ownership::Kept(field) => (format!("kept by {field}"), Stays::Declared),
             Ownership::Undecided(problem) => (problem, Stays::Declared),
-            Ownership::Owned => match seen.contents.get(id).and_then(|held| held.why_kept()) {
+            Ownership::Owned => match holds_foreign(seen, book, id) {
                 // Whether it still does will be looked at again before it goes.
                 Some(why) => (why, Stays::Declared),
                 None if present.other_holder(&seen.ledger_name()).is_some() => {
@@ -117,17 +180,8 @@ fn left(seen: &Observed, book: &Book) -> Vec<LeftObject> {
                 None => ("it is without our mark".to_string(), Stays::NotOurs),
             },
         };
-        LeftObject {
-            group: id.group.clone(),
-            version: version.unwrap_or_default(),
-            resource: id.resource.clone(),
-            namespace: id.namespace.clone(),
-            name: id.name.clone(),
-            uid: present.uid.clone(),
-            source: String::new(),
-            why,
-            stays: Some(stays),
-        }
+        let uid = present.uid.clone();
+        LeftObject { uid, why, stays: Some(stays), ..listed(seen, book, id) }
     });
     left.collect()
 }

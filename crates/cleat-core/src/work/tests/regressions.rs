@@ -4,9 +4,11 @@
 mod deletion;
 mod told;
 
+use std::format;
 use std::vec;
 use std::vec::Vec;
 
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::world::{World, id, keep_only, manifest, present};
@@ -14,6 +16,7 @@ use crate::id::Id;
 use crate::work::observed::*;
 use crate::work::ownership::origin;
 use crate::work::plan;
+use crate::work::trouble::{Trouble, TroubleKind};
 use crate::work::wanted::{Asked, Mapping, place};
 use crate::write::{Plan, Write};
 
@@ -113,6 +116,23 @@ fn h3_a_kind_unknown_for_a_moment_was_taken_for_removed() {
     change(&mut world, |work| work.unmapped = [2].into());
     settle(&mut world, "one");
     assert!(world.objects.contains_key(&id(2)));
+}
+
+#[test]
+fn what_a_protected_object_of_a_work_waits_for_does_not_wait_for_it() {
+    let mut world = settled(&[(0, 1), (2, 1)]);
+    change(&mut world, |work| work.deleting = true);
+    let mut seen = world.observe("one", || true);
+    book_mut(&mut seen).deleting = true;
+    assert_eq!(deletes(&plan(&seen)), [&id(2)]);
+    let trouble = Trouble {
+        message: format!("ProtectedBy CriticalService x: {} remains. Delete it first.", id(0)),
+        kind: TroubleKind::Refused,
+        attempts: 1,
+        retry_at: seen.now.checked_add(SignedDuration::from_secs(1)).unwrap(),
+    };
+    seen.troubles.insert(id(2), trouble);
+    assert_eq!(deletes(&plan(&seen)), [&id(0)]);
 }
 
 #[test]

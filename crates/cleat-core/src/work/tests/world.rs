@@ -190,6 +190,7 @@ impl World {
                 deleting: work.deleting,
                 keep: Ok(work.keep.clone()),
                 keep_adopted: work.keep_adopted,
+                on_record: None,
                 read_only: ReadOnly::default(),
                 status: ManifestWorkStatus::default(),
             }),

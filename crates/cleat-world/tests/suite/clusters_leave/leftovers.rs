@@ -19,7 +19,7 @@ use crate::{create, delete, gone};
 
 impl Party {
     /// The cluster is lost, and said to be.
-    async fn lose(&mut self) -> Result<()> {
+    pub(super) async fn lose(&mut self) -> Result<()> {
         self.stop_agent().await;
         let declare = json!({ "metadata": { "annotations": {
             "cleat.dev/cluster-destroyed": self.name,
@@ -36,7 +36,7 @@ impl Party {
     }
 
     /// The cluster is back, and its record is worked off.
-    async fn clean(&self, include_kept: bool) -> Result<Report> {
+    pub(super) async fn clean(&self, include_kept: bool) -> Result<Report> {
         let job = Clean {
             hub_client: self.fleet.hub.clone(),
             cluster_client: self.cluster.clone(),

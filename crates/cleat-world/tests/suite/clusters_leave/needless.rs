@@ -43,6 +43,9 @@ async fn a_work_that_was_deleted_before_keeps_what_is_left_of_it() -> Result<()>
     party.left().await?;
     let stuck = party.maps().get("stuck").await.context("nothing more is deleted")?;
     assert_eq!(stuck.owner_references(), []);
+    // What was gone before is not left.
+    let left = party.on_record().await?;
+    assert_eq!(left.iter().map(|one| &*one.name).collect::<Vec<_>>(), ["stuck"]);
     party.stop_agent().await;
     guard.remove().await
 }

@@ -38,6 +38,8 @@ pub(super) struct Party {
     pub(super) joined: ManagedCluster,
     hub_client: Client,
     keep: Option<Keep>,
+    /// For how long the agent waits before it lets go of what its hub does not have any more.
+    pub(super) grace: Option<SignedDuration>,
     agent: Option<Tasks>,
 }
 
@@ -93,6 +95,7 @@ impl Party {
             presence: Presence::default(),
             hub_client,
             keep,
+            grace: None,
             agent: None,
         };
         party.start_agent();
@@ -102,6 +105,11 @@ impl Party {
 
     pub(super) fn start_agent(&mut self) {
         self.start_agent_with(self.hub_client.clone(), self.cluster.clone());
+    }
+
+    /// Over another connection to the cluster.
+    pub(super) fn start_agent_on(&mut self, cluster_client: Client) {
+        self.start_agent_with(self.hub_client.clone(), cluster_client);
     }
 
     pub(super) fn start_agent_with(&mut self, hub_client: Client, cluster_client: Client) {
@@ -131,10 +139,11 @@ impl Party {
             },
             &tasks,
         );
-        let id = self.name.clone();
+        let (id, eviction_grace) = (self.name.clone(), self.grace);
         let works = move |config: work::Config| work::Config {
             agent_id: id.clone(),
             status_interval: SignedDuration::from_secs(1),
+            eviction_grace,
             ..config
         };
         start_stories(&member, works, &tasks);

@@ -203,7 +203,12 @@ async fn a_lost_cluster_with_a_policy_that_prunes_never_left() -> Result<()> {
     unrecognized(&party).await?;
     party.stays(&made).await?;
     party.stop_agent().await;
-    Ok(())
+    // What the policy would have pruned is worked off, and nothing else.
+    let report = party.clean(false).await?;
+    let stays: Vec<_> = report.stays.iter().map(|(id, _)| &*id.name).collect();
+    assert_eq!((stays, report.stuck), (vec!["none"], vec![]));
+    assert!(party.maps().get_opt("all").await?.is_none());
+    party.stays(&made[1..]).await
 }
 
 #[tokio::test]

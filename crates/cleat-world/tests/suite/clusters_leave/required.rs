@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::guard::Guard;
 use super::party::Party;
+use crate::protection::Kept;
 use crate::{create, delete, seen};
 
 pub(super) fn definition(group: &str) -> Value {
@@ -109,6 +110,26 @@ async fn a_finalizer_without_an_owner_is_waited_for_and_named() -> Result<()> {
     party.left().await?;
     party.stop_agent().await;
     Ok(())
+}
+
+#[tokio::test]
+async fn what_a_critical_service_keeps_is_waited_for_and_named() -> Result<()> {
+    let mut party = Party::new("kept", Required).await?;
+    party.work("w", vec![party.map("kept")], json!({})).await?;
+    let protected = Kept::start(&party.fleet.world, &party.cluster, &party.name).await?;
+    party.leave().await?;
+    seen(&party.works(), "w", |work: &ManifestWork| {
+        let removal = work.status.as_ref().and_then(|status| status.removal.as_ref());
+        let blocked = removal.map(|removal| removal.blocked.as_slice()).unwrap_or_default();
+        blocked.iter().any(|one| one.why.contains(&protected.says()))
+    })
+    .await?;
+    party.maps().get("kept").await.context("it is protected")?;
+    protected.release().await?;
+    party.left().await?;
+    assert!(party.maps().get_opt("kept").await?.is_none());
+    party.stop_agent().await;
+    protected.end().await
 }
 
 #[tokio::test]

@@ -129,7 +129,8 @@ async fn a_hub_that_forgot_the_cluster_stops_everything_and_raises_an_alarm() ->
     gone(&party.works(), &work).await?;
     unrecognized(&party).await?;
     let events: Api<Event> = Api::namespaced(party.cluster.clone(), "default");
-    seen(&events, "cleat-agent.unknown-to-hub", |event: &Event| {
+    let alarm = format!("cleat-agent.{}.unknown-to-hub", party.name);
+    seen(&events, &alarm, |event: &Event| {
         event.message.as_deref().is_some_and(|said| said.contains(&*party.name))
     })
     .await?;

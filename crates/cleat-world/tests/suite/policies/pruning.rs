@@ -8,6 +8,7 @@ use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
 use super::{Site, enforce, inform, is_created, musthave, pruning, related};
+use crate::protection::Kept;
 use crate::{create, delete, seen};
 
 const HELD: &str = "example.com/hold";
@@ -116,6 +117,22 @@ async fn a_stuck_policy_says_what_is_left_and_why_and_goes_when_it_can() -> Resu
     site.absent(&site.policies(), "p").await?;
     assert!(site.maps().get_opt("a").await?.is_none());
     Ok(())
+}
+
+#[tokio::test]
+async fn what_a_critical_service_keeps_is_pruned_when_nothing_needs_it() -> Result<()> {
+    let site = Site::start("prune-kept").await?;
+    let spec = pruning(enforce(vec![musthave(site.map("kept", "1"))]), "DeleteIfCreated");
+    site.policy("p", spec).await?;
+    site.stands("p", "Compliant").await?;
+    let protected = Kept::start(&site.world, &site.cluster, &site.name).await?;
+    delete(&site.policies(), "p").await?;
+    site.says("p", &protected.says()).await?;
+    assert!(site.maps().get_opt("kept").await?.is_some());
+    protected.release().await?;
+    site.absent(&site.policies(), "p").await?;
+    assert!(site.maps().get_opt("kept").await?.is_none());
+    protected.end().await
 }
 
 /// The seed: a policy reports others that cannot go. It is the one in docs/samples, which looks at all

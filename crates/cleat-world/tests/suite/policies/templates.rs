@@ -1,12 +1,13 @@
 //! Templates in policies: lookups are answered from watches, and what they read wakes the policy.
 
 use anyhow::Result;
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::Patch;
+use cleat_core::policy::compare::diff::REDACTED;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, ServiceAccount};
+use kube::api::{Api, Patch};
 use serde_json::json;
 
-use super::{Site, enforce, inform, messages, musthave};
-use crate::{create, seen};
+use super::{Site, enforce, inform, messages, musthave, related};
+use crate::{create, delete, seen};
 
 fn holds(map: &ConfigMap, value: &str) -> bool {
     map.data.as_ref().and_then(|data| data.get("key")).is_some_and(|found| found == value)
@@ -80,5 +81,63 @@ async fn a_custom_message_takes_the_place_of_the_usual() -> Result<()> {
     let policy = site.stands("p", "NonCompliant").await?;
     let history = policy.status.map(|status| status.history).unwrap_or_default();
     assert_eq!(history[0].message, "NonCompliant; look at p");
+    Ok(())
+}
+
+/// What a text with all templates read was not remembered, and secrets were shown in differences.
+#[tokio::test]
+async fn secrets_in_templates_as_one_text_are_not_shown() -> Result<()> {
+    let site = Site::start("policy-raw-secret").await?;
+    let secrets: Api<Secret> = Api::namespaced(site.cluster.clone(), &site.name);
+    let secret = json!({ "metadata": { "name": "s" }, "stringData": { "word": "hush" } });
+    create(&secrets, secret).await?;
+    let accounts: Api<ServiceAccount> = Api::namespaced(site.cluster.clone(), &site.name);
+    create(&accounts, json!({ "metadata": { "name": "told" } })).await?;
+    let raw = format!(
+        r#"
+- complianceType: musthave
+  objectDefinition:
+    apiVersion: v1
+    kind: ServiceAccount
+    metadata:
+      name: told
+      namespace: {namespace}
+      annotations:
+        word: '{{{{ fromSecret "{namespace}" "s" "word" | base64dec }}}}'
+"#,
+        namespace = site.name
+    );
+    let spec = json!({ "remediationAction": "inform", "object-templates-raw": raw });
+    site.policy("p", spec).await?;
+    let policy = site.stands("p", "NonCompliant").await?;
+    let known = related(&policy, "told").and_then(|entry| entry.properties.clone());
+    assert_eq!(known.unwrap_or_default().diff, REDACTED);
+    assert!(!serde_json::to_string(&policy.status)?.contains("hush"));
+    Ok(())
+}
+
+/// Every namespace took another round of reading, of which there are only so many.
+#[tokio::test]
+async fn templates_for_many_namespaces_are_resolved_at_once() -> Result<()> {
+    let site = Site::start("policy-many").await?;
+    let namespaces: Api<Namespace> = Api::all(site.cluster.clone());
+    let names: Vec<String> = (0..40).map(|index| format!("{}-{index}", site.name)).collect();
+    for name in &names {
+        let labels = json!({ "many": site.name });
+        create(&namespaces, json!({ "metadata": { "name": name, "labels": labels } })).await?;
+    }
+    let definition = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "of-many" },
+        "data": { "place": "{{ .ObjectNamespace }}" },
+    });
+    let mut spec = inform(vec![musthave(definition)]);
+    spec["namespaceSelector"] = json!({ "matchLabels": { "many": site.name } });
+    site.policy("p", spec).await?;
+    let policy = site.stands("p", "NonCompliant").await?;
+    let found = policy.status.map(|status| status.related_objects.len());
+    assert_eq!(found, Some(names.len()));
+    for name in &names {
+        delete(&namespaces, name).await?;
+    }
     Ok(())
 }

@@ -37,51 +37,75 @@ fn somebody(client: &Client, user: &str) -> Client {
     Client::new(service, "default")
 }
 
-#[tokio::test]
-async fn the_rights_in_the_manifest_are_enough() -> Result<()> {
-    let guarded = Guarded::new("rights").await?;
+/// Somebody who has the rights of the manifest and a few more.
+struct Lent {
+    client: Client,
+    roles: Api<DynamicObject>,
+    bindings: Api<DynamicObject>,
+}
+
+impl Lent {
+    /// Whoever uses the manifest adds the kinds that the CriticalServices name.
+    async fn new(guarded: &Guarded, more: Option<Value>) -> Result<Self> {
+        let mut rules: Vec<Value> = Vec::new();
+        for role in of_kind(&manifest(&guarded.name)?, "ClusterRole") {
+            rules.extend(role["rules"].as_array().cloned().unwrap_or_default());
+        }
+        rules.extend(more);
+        let rbac = "rbac.authorization.k8s.io";
+        let roles = api(&guarded.client, rbac, "ClusterRole", "clusterroles");
+        let bindings = api(&guarded.client, rbac, "ClusterRoleBinding", "clusterrolebindings");
+        let named = json!({ "name": guarded.name });
+        let version = format!("{rbac}/v1");
+        let role = json!({
+            "apiVersion": version, "kind": "ClusterRole", "metadata": named, "rules": rules,
+        });
+        create(&roles, role).await?;
+        let user = format!("user-of-{}", guarded.name);
+        create(
+            &bindings,
+            json!({
+                "apiVersion": version, "kind": "ClusterRoleBinding", "metadata": named,
+                "roleRef": { "apiGroup": rbac, "kind": "ClusterRole", "name": guarded.name },
+                "subjects": [{ "apiGroup": rbac, "kind": "User", "name": user }],
+            }),
+        )
+        .await?;
+        let client = somebody(&guarded.client, &user);
+        eventually("the rights", || async {
+            let services: Api<CriticalService> = Api::all(client.clone());
+            Ok(services.list(&Default::default()).await.ok().map(drop))
+        })
+        .await?;
+        Ok(Self { client, roles, bindings })
+    }
+
+    async fn give_back(self, name: &str) -> Result<()> {
+        delete(&self.bindings, name).await?;
+        delete(&self.roles, name).await
+    }
+}
+
+/// The same site, without anybody who protects it.
+async fn unprotected(topic: &str) -> Result<Guarded> {
+    let guarded = Guarded::new(topic).await?;
     guarded.tasks.shutdown().await;
     uninstall(&guarded.client, &guarded.name).await?;
-    let documents = manifest(&guarded.name)?;
-    let mut rules: Vec<Value> = Vec::new();
-    for role in of_kind(&documents, "ClusterRole") {
-        rules.extend(role["rules"].as_array().cloned().unwrap_or_default());
-    }
-    // Whoever uses it adds the kinds that the CriticalServices name.
-    rules.push(json!({
+    Ok(guarded)
+}
+
+#[tokio::test]
+async fn the_rights_in_the_manifest_are_enough() -> Result<()> {
+    let guarded = unprotected("rights").await?;
+    let cools = json!({
         "apiGroups": [group(&guarded.name)], "resources": ["cools"],
         "verbs": ["get", "list", "watch"],
-    }));
-    let rbac = "rbac.authorization.k8s.io";
-    let roles = api(&guarded.client, rbac, "ClusterRole", "clusterroles");
-    let bindings = api(&guarded.client, rbac, "ClusterRoleBinding", "clusterrolebindings");
-    let named = json!({ "name": guarded.name });
-    let version = format!("{rbac}/v1");
-    create(
-        &roles,
-        json!({ "apiVersion": version, "kind": "ClusterRole", "metadata": named, "rules": rules }),
-    )
-    .await?;
-    let user = format!("user-of-{}", guarded.name);
-    create(
-        &bindings,
-        json!({
-            "apiVersion": version, "kind": "ClusterRoleBinding", "metadata": named,
-            "roleRef": { "apiGroup": rbac, "kind": "ClusterRole", "name": guarded.name },
-            "subjects": [{ "apiGroup": rbac, "kind": "User", "name": user }],
-        }),
-    )
-    .await?;
+    });
+    let lent = Lent::new(&guarded, Some(cools)).await?;
     guarded.define().await?;
     guarded.provider().await?;
     guarded.consumer("one").await?;
-    let client = somebody(&guarded.client, &user);
-    eventually("the rights", || async {
-        let services: Api<CriticalService> = Api::all(client.clone());
-        Ok(services.list(&Default::default()).await.ok().map(drop))
-    })
-    .await?;
-    let (_, _, tasks) = protect(&client, &guarded.name).await?;
+    let (_, _, tasks) = protect(&lent.client, &guarded.name).await?;
     guarded.service(json!({})).await?;
     guarded.refused().await;
     delete(&guarded.definitions(), &definition_name(&guarded.name)).await?;
@@ -89,8 +113,26 @@ async fn the_rights_in_the_manifest_are_enough() -> Result<()> {
     guarded.passes().await?;
     guarded.told(|status| status.latch.is_some()).await?;
     tasks.shutdown().await;
-    delete(&bindings, &guarded.name).await?;
-    delete(&roles, &guarded.name).await?;
+    lent.give_back(&guarded.name).await?;
+    guarded.end().await
+}
+
+/// (6) A list that is refused is not a list without objects.
+#[tokio::test]
+async fn what_may_not_be_listed_is_unknown() -> Result<()> {
+    let guarded = unprotected("unlisted").await?;
+    let lent = Lent::new(&guarded, None).await?;
+    guarded.define().await?;
+    guarded.provider().await?;
+    let (_, _, tasks) = protect(&lent.client, &guarded.name).await?;
+    let finalizer = json!({ "criteria": [{ "type": "Finalizer", "finalizer": {
+        "group": group(&guarded.name), "resource": "cools", "finalizerName": FINALIZER } }] });
+    guarded.service(finalizer).await?;
+    let status = guarded.refused().await;
+    assert!(status.message.contains("cannot be told: not allowed to look"), "{}", status.message);
+    guarded.told(|status| states(status) == [CriterionState::Unknown]).await?;
+    tasks.shutdown().await;
+    lent.give_back(&guarded.name).await?;
     guarded.end().await
 }
 

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use cleat_api::criticalservice::CriterionState;
+use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
@@ -71,6 +72,37 @@ async fn objects_without_the_finalizer_need_nobody() -> Result<()> {
     let finalizer = json!({ "criteria": [{ "type": "Finalizer", "finalizer": {
         "group": group(&guarded.name), "resource": "cools", "finalizerName": FINALIZER } }] });
     guarded.service(finalizer).await?;
+    guarded.passes().await?;
+    guarded.end().await
+}
+
+/// So many that they are not read one by one to prove that none of them has the finalizer.
+#[tokio::test]
+async fn one_of_very_many_objects_that_gets_the_finalizer_is_noticed_at_once() -> Result<()> {
+    let guarded = Guarded::new("many").await?;
+    guarded.define().await?;
+    guarded.provider().await?;
+    let names = (0..2100).map(|number| format!("c{number}"));
+    let made = futures::stream::iter(names).map(|name| {
+        let (api, mut object) = (guarded.consumers(), consumer(&guarded.name, &name));
+        object["metadata"]["finalizers"] = json!([]);
+        async move { create(&api, object).await.map(drop) }
+    });
+    made.buffer_unordered(32).try_collect::<()>().await?;
+    let finalizer = json!({ "criteria": [{ "type": "Finalizer", "finalizer": {
+        "group": group(&guarded.name), "resource": "cools", "finalizerName": FINALIZER } }] });
+    guarded.service(finalizer).await?;
+    guarded.told(|status| states(status) == [CriterionState::Satisfied]).await?;
+    let dry = DeleteParams { dry_run: true, ..DeleteParams::default() };
+    for name in ["c7", "c1999", "c2099"] {
+        guarded.deployments().delete("server", &dry).await?;
+        guarded.set_finalizers(name, json!([FINALIZER])).await?;
+        let status = guarded.refused().await;
+        assert!(status.message.contains(&format!("/{name}")), "{}", status.message);
+        guarded.set_finalizers(name, json!(null)).await?;
+        // A refusal may be behind.
+        guarded.told(|status| states(status) == [CriterionState::Satisfied]).await?;
+    }
     guarded.passes().await?;
     guarded.end().await
 }

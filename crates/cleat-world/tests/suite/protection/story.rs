@@ -13,17 +13,32 @@ use tokio::task::{AbortHandle, JoinSet};
 
 use super::*;
 
-/// Serves the finalizer for as long as its deployment is there, as a real one would.
+/// Serves the finalizer for as long as its deployment is there, as a real one would, and then takes
+/// its leave: the deployment has a finalizer of its own.
 struct StandIn(AbortHandle);
 
+/// Held by the deployment until the stand-in has shut down.
+const SHUTDOWN: &str = "cleat.example/shutdown";
+
+/// When a stand-in shuts down.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaves {
+    /// As soon as its deployment is deleted.
+    AtOnce,
+    /// Not before its namespace is deleted as well.
+    WithNamespace,
+}
+
 impl StandIn {
-    fn start(client: &Client, name: &str, home: &str) -> Self {
+    fn start(client: &Client, name: &str, home: &str, leaves: Leaves) -> Self {
         let deployments: Api<Deployment> = Api::namespaced(client.clone(), home);
-        let consumers = consumers(client, name);
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        let (consumers, home) = (consumers(client, name), home.to_owned());
         let task = tokio::spawn(async move {
             let mut turn = tokio::time::interval(std::time::Duration::from_millis(30));
             loop {
                 turn.tick().await;
+                shut_down(&deployments, &namespaces, &home, leaves).await;
                 let Ok(all) = consumers.list(&ListParams::default()).await else { continue };
                 for one in all {
                     let Some(name) = one.metadata.name else { continue };
@@ -36,6 +51,22 @@ impl StandIn {
             }
         });
         Self(task.abort_handle())
+    }
+}
+
+/// Lets the deployment go, if it is time.
+async fn shut_down(
+    deployments: &Api<Deployment>,
+    namespaces: &Api<Namespace>,
+    home: &str,
+    leaves: Leaves,
+) {
+    let Ok(Some(deployment)) = deployments.get_opt("server").await else { return };
+    let namespace = namespaces.get_opt(home).await.ok().flatten();
+    let going = namespace.is_some_and(|one| one.metadata.deletion_timestamp.is_some());
+    if deployment.metadata.deletion_timestamp.is_some() && (going || leaves == Leaves::AtOnce) {
+        let off = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+        deployments.patch("server", &PatchParams::default(), &off).await.ok();
     }
 }
 
@@ -56,16 +87,25 @@ const STEPS: [&str; 9] = [
     "instance is deleted, but waits to be finalized",
     "instance is finalized",
     "crd is finalized",
-    "deployment is deleted",
+    "deployment is deleted, but waits to be finalized",
     "namespace is deleted, but waits to be finalized",
     "deployment is finalized",
     "namespace is finalized",
     "criticalservice is deleted",
 ];
 
-/// What cannot happen before what.
+/// What the proposal's reasons say: a definition goes after its instances, the provider and its
+/// namespace after both, the CriticalService after its provider. Between 1 and 2, 5 and 6, 6 and 7,
+/// and 8 and 9 nothing decides but who asks first.
 const ORDER: [(u8, u8); 9] =
     [(1, 4), (2, 3), (3, 4), (4, 5), (4, 6), (5, 7), (6, 8), (7, 8), (7, 9)];
+
+/// An agent adds that it asks for the namespace after what is in it, and for the CriticalService at
+/// the end.
+const OF_AGENTS: [(u8, u8); 2] = [(5, 6), (8, 9)];
+
+/// One after the other.
+const STRICT: [(u8, u8); 8] = [(1, 2), (2, 3), (3, 4), (4, 5), (5, 6), (6, 7), (7, 8), (8, 9)];
 
 impl Trace {
     /// Watches one object: `begun` and `ended` are the steps of its going.
@@ -104,7 +144,7 @@ impl Trace {
     }
 
     /// Returns when every step was seen, and tells them in the order in which they happened.
-    async fn told(&self, title: &str) -> Result<()> {
+    async fn told(&self, title: &str, also: &[(u8, u8)]) -> Result<()> {
         eventually("every step", || async {
             Ok((self.steps.lock().unwrap().len() == STEPS.len()).then_some(()))
         })
@@ -116,8 +156,8 @@ impl Trace {
         for (revision, step) in order {
             println!("  {step}. {:50} revision {revision}", STEPS[usize::from(step) - 1]);
         }
-        for (first, then) in ORDER {
-            assert!(steps[&first] <= steps[&then], "{title}: {then} happened before {first}");
+        for (first, then) in ORDER.iter().chain(also) {
+            assert!(steps[first] < steps[then], "{title}: {then} did not come after {first}");
         }
         Ok(())
     }
@@ -159,6 +199,21 @@ async fn trace(client: &Client, name: &str, home: &str) -> Result<Trace> {
     Ok(trace)
 }
 
+fn held_deployment(home: &str) -> serde_json::Value {
+    let mut deployment = deployment(home);
+    deployment["metadata"]["finalizers"] = json!([SHUTDOWN]);
+    deployment
+}
+
+impl Guarded {
+    /// The deployment waits to be finalized, as the proposal's does.
+    async fn hold(&self) -> Result<()> {
+        let held = Patch::Merge(json!({ "metadata": { "finalizers": [SHUTDOWN] } }));
+        self.deployments().patch("server", &PatchParams::default(), &held).await?;
+        Ok(())
+    }
+}
+
 /// A fleet whose cluster is protected, and the names of what a story is about.
 struct Stage {
     fleet: Fleet,
@@ -184,7 +239,7 @@ impl Stage {
         [
             service(name, &self.home),
             namespace,
-            deployment(&self.home),
+            held_deployment(&self.home),
             definition(name),
             consumer(name, "one"),
         ]
@@ -203,7 +258,7 @@ impl Stage {
         };
         seen(&services, name, effective).await?;
         let trace = trace(cluster, name, &self.home).await?;
-        Ok((trace, StandIn::start(cluster, name, &self.home)))
+        Ok((trace, StandIn::start(cluster, name, &self.home, Leaves::AtOnce)))
     }
 
     async fn end(self) -> Result<()> {
@@ -231,7 +286,7 @@ async fn three_works(order: [usize; 3]) -> Result<()> {
     for name in &names {
         stage.fleet.absent(&stage.fleet.works(), name).await?;
     }
-    trace.told(&format!("three works, deleted as {}", names.join(", "))).await?;
+    trace.told(&format!("three works, deleted as {}", names.join(", ")), &OF_AGENTS).await?;
     stage.end().await
 }
 
@@ -250,7 +305,7 @@ async fn one_work_goes_in_that_order_too() -> Result<()> {
     let (trace, _stand_in) = stage.ready().await?;
     stage.fleet.delete("all").await?;
     stage.fleet.absent(&stage.fleet.works(), "all").await?;
-    trace.told("one work").await?;
+    trace.told("one work", &OF_AGENTS).await?;
     stage.end().await
 }
 
@@ -278,9 +333,10 @@ async fn a_work_tells_who_protects_its_objects() -> Result<()> {
 #[tokio::test]
 async fn plain_clients_that_only_repeat_themselves_get_there() -> Result<()> {
     let guarded = Guarded::all("storyplain").await?;
+    guarded.hold().await?;
     let (name, home) = (guarded.name.clone(), guarded.home());
     let trace = trace(&guarded.client, &name, &home).await?;
-    let _stand_in = StandIn::start(&guarded.client, &name, &home);
+    let _stand_in = StandIn::start(&guarded.client, &name, &home, Leaves::AtOnce);
     let mut people = JoinSet::new();
     macro_rules! deletes {
         ($api:expr, $name:expr) => {{
@@ -305,6 +361,48 @@ async fn plain_clients_that_only_repeat_themselves_get_there() -> Result<()> {
     while let Some(one) = within("all of them", people.join_next()).await? {
         one?;
     }
-    trace.told("five clients at once").await?;
+    trace.told("five clients at once", &[]).await?;
+    guarded.end().await
+}
+
+/// One client that goes down the proposal's list, begins again where it was refused, and lets go of
+/// the CriticalService when the rest is gone, as kubectl waits for what it deletes.
+#[tokio::test]
+async fn the_nine_steps_come_in_the_order_of_the_proposal() -> Result<()> {
+    let guarded = Guarded::all("storynine").await?;
+    guarded.hold().await?;
+    let (name, home) = (guarded.name.clone(), guarded.home());
+    let trace = trace(&guarded.client, &name, &home).await?;
+    let _stand_in = StandIn::start(&guarded.client, &name, &home, Leaves::WithNamespace);
+    let params = DeleteParams::default();
+    macro_rules! asks {
+        ($what:literal, $api:expr, $name:expr) => {
+            eventually($what, || async {
+                match $api.delete(&$name, &params).await {
+                    Ok(_) => Ok(Some(())),
+                    Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => {
+                        Ok((status.code == 404).then_some(()))
+                    }
+                    Err(error) => Err(error.into()),
+                }
+            })
+            .await?
+        };
+    }
+    // Everything is refused that would come too early.
+    guarded.refused().await;
+    refusal(guarded.namespaces().delete(&home, &params).await);
+    refusal(guarded.services().delete(&name, &params).await);
+    asks!("the definition", guarded.definitions(), definition_name(&name));
+    asks!("the instance", guarded.consumers(), "one");
+    asks!("the deployment", guarded.deployments(), "server");
+    refusal(guarded.services().delete(&name, &params).await);
+    asks!("the namespace", guarded.namespaces(), home);
+    eventually("the namespace to be gone", || async {
+        Ok(guarded.namespaces().get_opt(&home).await?.is_none().then_some(()))
+    })
+    .await?;
+    asks!("the CriticalService", guarded.services(), name);
+    trace.told("one client, in the proposal's order", &STRICT).await?;
     guarded.end().await
 }

@@ -55,6 +55,8 @@ pub(super) struct World {
     pub(super) now: i64,
     pub(super) severity: i64,
     pub(super) disabled: bool,
+    /// The root is gone.
+    pub(super) gone: bool,
     pub(super) decision: Decision,
     pub(super) bound: bool,
     /// Whether bindings and placements went with their definition, and since when that is there.
@@ -73,6 +75,7 @@ impl World {
             now: 1_000_000,
             severity: 0,
             disabled: false,
+            gone: false,
             decision: Decision::Settled(vec![name(0), name(1)]),
             bound: true,
             lost: [None; 2],
@@ -114,7 +117,7 @@ impl World {
     fn look(&self) -> Observed {
         let mut seen = seen();
         seen.now = Timestamp::from_second(self.now).unwrap();
-        seen.root = Some(root_with(self.root(), Value::Null));
+        seen.root = (!self.gone).then(|| root_with(self.root(), Value::Null));
         seen.bindings.truncate(usize::from(self.bound));
         let clusters = self.links.iter().filter(|(_, (link, _))| *link != Link::None);
         seen.clusters = clusters
@@ -245,7 +248,7 @@ impl World {
             Link::Leaving => return Some("which leaves"),
             Link::Away | Link::Back => {}
         }
-        if self.disabled {
+        if self.disabled || self.gone {
             return None;
         }
         if !self.bound {
@@ -291,6 +294,14 @@ impl World {
             _ => found["metadata"]["finalizers"] = json!(["theirs"]),
         }
         self.replicas.get_mut(cluster).unwrap()["metadata"]["resourceVersion"] = revision.into();
+    }
+
+    /// Which incarnations there are that nobody has deleted, by cluster.
+    pub(super) fn alive(&self) -> BTreeMap<String, Value> {
+        let alive = self.replicas.iter().filter(|(_, object)| {
+            is_ours(object) && object.pointer("/metadata/deletionTimestamp").is_none()
+        });
+        alive.map(|(name, object)| (name.clone(), object["metadata"]["uid"].clone())).collect()
     }
 
     /// The agent lets go of what is being deleted.

@@ -12,15 +12,15 @@ use super::{act, book_mut, change, deletes, settle, settled, turn, wanted_mut, w
 use crate::id::Id;
 use crate::work::kind_order::removal_rank;
 use crate::work::observed::*;
+use crate::work::ownership::ledger_target;
 use crate::work::trouble::{Trouble, TroubleKind};
 use crate::work::{plan, report};
 use crate::write::{Outcome, Plan, Refusal, Side, Write};
 
-/// A work that is deleted, after the passes it takes to begin with the objects.
+/// A work that is deleted, of which the next pass begins with the objects.
 fn leaving(wanted: &[(usize, u8)]) -> World {
     let mut world = settled(wanted);
     change(&mut world, |work| work.deleting = true);
-    turn(&mut world, "one");
     world
 }
 
@@ -43,6 +43,7 @@ fn h1_a_server_error_let_the_work_go() {
     for code in [403, 429, 500, 503] {
         let world = leaving(&[(0, 1)]);
         let mut seen = world.observe("one", || true);
+        book_mut(&mut seen).deleting = true;
         let refusal = Refusal { code, reason: "".into(), message: "no".into() };
         let write = Write::Delete {
             uid: "u".into(),
@@ -259,6 +260,7 @@ fn a_work_went_while_somebody_held_its_ledger() {
     let world = leaving(&[(0, 1)]);
     let mut seen = world.observe("one", || true);
     seen.live.insert(id(0), Seen::Absent);
+    book_mut(&mut seen).deleting = true;
     book_mut(&mut seen).finalizers.push("example.com/hold".into());
     let plan = plan(&seen);
     assert!(plan.iter().flatten().all(|action| action.side == Side::Cluster), "{plan:?}");
@@ -329,6 +331,22 @@ fn ocm_379_deletes_took_minutes() {
     assert!(world.works.is_empty());
 }
 
+/// Complete works and leaving clusters amend no ledger, so nobody had put its finalizer back.
+#[test]
+fn a_ledger_that_somebody_had_freed_went_before_what_was_in_it() {
+    let mut world = leaving(&[(0, 1)]);
+    world.guarded.insert(id(0));
+    let ledger = world.objects.get_mut(&ledger_target("hub", "one").id).unwrap();
+    ledger["metadata"]["finalizers"] = json!([]);
+    for _ in 0..5 {
+        turn(&mut world, "one");
+        assert!(world.ledger("one").is_some());
+    }
+    world.guarded.clear();
+    settle(&mut world, "one");
+    assert!(world.works.is_empty() && world.objects.is_empty());
+}
+
 #[test]
 fn ocm_1404_a_deleted_object_came_back() {
     let mut world = leaving(&[(0, 1), (1, 1)]);
@@ -378,4 +396,145 @@ fn a_trouble_that_is_over_kept_the_agent_awake() {
     seen.troubles.insert(id(0), trouble);
     assert_eq!(plan(&seen), vec![] as Plan);
     assert_eq!(report(&seen).wake, None);
+}
+
+#[test]
+fn a_work_that_the_hub_could_not_hold_was_let_go_of_before_what_stays_was_on_record() {
+    let mut world = settled(&[(0, 1)]);
+    change(&mut world, |work| {
+        work.keep = Keep::Everything;
+        work.deleting = true;
+    });
+    let tells = |seen: &Observed| match plan(seen).into_iter().flatten().next()?.write {
+        Write::MergeStatus(patch) => Some(patch["status"]["removal"].clone()),
+        _ => None,
+    };
+    let mut told = None;
+    for _ in 0..10 {
+        let mut seen = world.observe("one", || true);
+        seen.leaving = Some(cleat_api::managedcluster::RemoveStrategy::Required);
+        told = tells(&seen);
+        if told.is_some() {
+            break;
+        }
+        turn(&mut world, "one");
+    }
+    let removal: cleat_api::manifestwork::Removal = serde_json::from_value(told.unwrap()).unwrap();
+    let mut seen = world.observe("one", || true);
+    seen.leaving = Some(cleat_api::managedcluster::RemoveStrategy::Required);
+    let receipt = crate::leave::record::receipt(&removal.left);
+    work_mut(&mut seen).status.removal = Some(removal);
+    assert_eq!(plan(&seen), vec![] as Plan, "nobody has written it down");
+    work_mut(&mut seen).on_record = Some(receipt);
+    assert_ne!(plan(&seen), vec![] as Plan);
+    // What the hub holds needs no receipt.
+    work_mut(&mut seen).on_record = None;
+    let held = cleat_api::manifestwork::LEAVE_FINALIZER.to_string();
+    work_mut(&mut seen).finalizers.push(held);
+    assert_ne!(plan(&seen), vec![] as Plan);
+    // And a cluster that stays owes none.
+    work_mut(&mut seen).finalizers.pop();
+    seen.leaving = None;
+    assert_ne!(plan(&seen), vec![] as Plan);
+}
+
+#[test]
+fn a_work_that_takes_an_add_on_off_was_not_taken_in() {
+    use cleat_api::managedcluster::RemoveStrategy::{Needless, Required};
+    for strategy in [Required, Needless] {
+        let mut world = World::default();
+        world.ask("one", &[(0, 1)]);
+        let seen = |world: &World, label: Option<&str>| {
+            let mut seen = world.observe("one", || true);
+            seen.leaving = Some(strategy);
+            let label = label.map(|label| (label.to_string(), "logs".to_string()));
+            work_mut(&mut seen).labels = label.clone().into_iter().collect();
+            // A ledger bears the labels of its work, which this world does not keep.
+            if let Ledger::Present(book) = &mut seen.ledger {
+                book.labels = label.into_iter().collect();
+            }
+            seen
+        };
+        let of_add_on = Some("open-cluster-management.io/addon-name");
+        assert_eq!(plan(&seen(&world, None)), vec![] as Plan, "it is new");
+        assert_eq!(plan(&seen(&world, Some("app"))), vec![] as Plan, "it is new");
+        for _ in 0..20 {
+            world.pass_time(|| true);
+            let next = plan(&seen(&world, of_add_on));
+            act(&mut world, "one", &next);
+        }
+        assert!(world.objects.contains_key(&id(0)), "its add-on waits for it");
+        // It goes like any other.
+        change(&mut world, |work| work.deleting = true);
+        assert_ne!(plan(&seen(&world, of_add_on)), vec![] as Plan);
+    }
+}
+
+#[test]
+fn a_namespace_that_could_not_be_looked_into_was_not_looked_into_again() {
+    use crate::work::contents::Contents;
+    let world = leaving(&[(0, 1)]);
+    let mut seen = world.observe("one", || true);
+    let inner = Id { resource: "namespaces".into(), name: "n".into(), ..Id::default() };
+    for (held, again) in [
+        (Contents::Ours, false),
+        (Contents::Foreign(vec![id(0)]), false),
+        (Contents::Unknown("a group is stale".into()), true),
+        (Contents::Waiting("a pod".into()), true),
+    ] {
+        seen.contents = [(inner.clone(), held)].into();
+        assert_eq!(report(&seen).wake.is_some(), again, "{:?}", seen.contents);
+    }
+}
+
+#[test]
+fn a_leave_that_waited_for_the_hub_to_write_down_what_stays_said_nothing() {
+    let mut world = leaving(&[(0, 1)]);
+    let told = cleat_api::manifestwork::Removal {
+        left: vec![cleat_api::leftoverrecord::LeftObject::default()],
+        ..Default::default()
+    };
+    let receipt = crate::leave::record::receipt(&told.left);
+    world.objects.retain(|id, _| id.resource != "appliedmanifestworks");
+    let mut seen = world.observe("one", || true);
+    seen.leaving = Some(cleat_api::managedcluster::RemoveStrategy::Required);
+    work_mut(&mut seen).status.removal = Some(told);
+    let said = |seen: &Observed| match report(seen).publish?.write {
+        Write::MergeStatus(patch) => Some(patch["status"]["removal"]["blocked"].clone()),
+        _ => None,
+    };
+    assert_eq!(plan(&seen), vec![] as Plan, "nobody has written it down");
+    let blocked = said(&seen).unwrap();
+    assert_eq!(blocked[0]["object"], "what stays of it");
+    assert!(blocked[0]["since"].is_string());
+    work_mut(&mut seen).on_record = Some(receipt);
+    assert_eq!(said(&seen), None);
+}
+
+#[test]
+fn a_namespace_that_holds_only_what_is_kept_was_said_to_hold_what_is_not_ours() {
+    use crate::work::contents::Contents;
+    let mut world = settled(&[(0, 1)]);
+    change(&mut world, |work| {
+        work.keep = keep_only(0);
+        work.deleting = true;
+    });
+    let mut seen = world.observe("one", || true);
+    seen.leaving = Some(cleat_api::managedcluster::RemoveStrategy::Required);
+    let inner = Id { resource: "namespaces".into(), name: "n".into(), ..Id::default() };
+    let live = json!({ "metadata": { "uid": "n", "resourceVersion": "1" } });
+    seen.live.insert(inner.clone(), Seen::Present(present(&live)));
+    let applied = Applied { version: "v1".into(), uid: "n".into() };
+    book_mut(&mut seen).applied.insert(inner.clone(), applied);
+    let why = |seen: &Observed| {
+        let Ledger::Present(book) = &seen.ledger else { panic!() };
+        let told = crate::work::report::tell_left(seen, book).unwrap();
+        let Write::MergeStatus(patch) = told.write else { panic!() };
+        let left = patch["status"]["removal"]["left"].as_array().unwrap().clone();
+        left.iter().find(|one| one["name"] == "n").unwrap()["why"].clone()
+    };
+    seen.contents = [(inner.clone(), Contents::Foreign(vec![id(0)]))].into();
+    assert_eq!(why(&seen), "it holds what is kept");
+    seen.contents = [(inner, Contents::Foreign(vec![id(0), id(1)]))].into();
+    assert_eq!(why(&seen), "it holds what is not ours: configmaps n/b");
 }

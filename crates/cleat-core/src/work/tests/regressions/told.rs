@@ -1,5 +1,6 @@
 //! What users were told, and what they were not.
 
+use std::format;
 use std::string::{String, ToString as _};
 use std::vec;
 use std::vec::Vec;
@@ -56,6 +57,38 @@ fn h5_deleting_said_neither_what_remains_nor_why() {
         "ManifestWork is being deleted; 2 objects remain: widgets.example.com n/w (admission \
          webhook \"guard\" denied the request: not yet); 1 others go after these"
     );
+}
+
+#[test]
+fn a_living_work_did_not_say_who_keeps_what_left_it() {
+    let mut world = settled(&[(0, 1), (2, 1)]);
+    change(&mut world, |work| {
+        let _ = work.wanted.remove(&2);
+    });
+    let mut seen = world.observe("one", || true);
+    let words = "ProtectedBy CriticalService x: services y remains. Delete these first.";
+    let trouble = Trouble {
+        message: format!("admission webhook \"w\" denied the request: {words}"),
+        kind: TroubleKind::Refused,
+        attempts: 1,
+        retry_at: seen.now,
+    };
+    seen.troubles.insert(id(2), trouble.clone());
+    let held = told(&seen, "Removed");
+    assert_eq!((&*held.status, &*held.reason), ("False", "ProtectedBy"));
+    let expected = format!("1 object that left the work remains: {} ({words})", id(2));
+    assert_eq!(held.message, expected);
+    // Nor who does not let in what is in it.
+    seen.live.insert(id(0), Seen::Absent);
+    seen.troubles.insert(id(0), trouble);
+    let manifests = status(&seen).unwrap().resource_status.manifests;
+    let applied = find(&manifests[0].conditions, "Applied");
+    assert_eq!((&*applied.status, &*applied.reason), ("False", "ProtectedBy"));
+    // And it is said for no longer than it holds.
+    work_mut(&mut seen).status.conditions.push(held);
+    seen.troubles.clear();
+    let conditions = status(&seen).unwrap().conditions;
+    assert!(conditions.iter().all(|condition| condition.type_ != "Removed"), "{conditions:?}");
 }
 
 #[test]
@@ -197,4 +230,21 @@ fn api_406_a_long_structure_broke_the_whole_status() {
     let (values, told) = crate::work::feedback::values(&object, &rules, true, 1024);
     assert_eq!(values.iter().map(|value| value.name.to_string()).collect::<Vec<_>>(), ["name"]);
     assert!(told.unwrap_err().contains("all"));
+}
+
+#[test]
+fn what_left_the_manifests_and_could_not_go_was_not_told() {
+    let mut world = settled(&[(0, 1), (1, 1)]);
+    world.guarded.insert(id(1));
+    change(&mut world, |work| work.wanted = [(0, 1)].into_iter().collect());
+    for _ in 0..5 {
+        turn(&mut world, "one");
+    }
+    let retiring = status(&world.observe("one", || true)).unwrap().retiring;
+    let told: Vec<_> = retiring.iter().map(|one| (&*one.name, one.stays)).collect();
+    assert_eq!(told, [(&*id(1).name, None)]);
+    assert!(!retiring[0].uid.is_empty());
+    world.guarded.clear();
+    settle(&mut world, "one");
+    assert_eq!(status(&world.observe("one", || true)).unwrap_or_default().retiring, []);
 }

@@ -1,0 +1,206 @@
+//! What is written down before it is forgotten, and what has to go first.
+
+use std::string::{String, ToString as _};
+use std::vec::Vec;
+
+use cleat_api::leftoverrecord::Stays;
+use cleat_api::manifestwork::{ManifestWork, ON_RECORD};
+use serde_json::{Value, json};
+
+use super::world::{NAME, World};
+use crate::leave::agent::{Held, is_dropped};
+use crate::leave::carried::{Carried, Kind};
+use crate::leave::hub::{is_finishing, plan};
+use crate::write::Write;
+
+/// A world whose agent knows that it leaves.
+fn told(strategy: &str) -> World {
+    let mut world = World::new(strategy);
+    world.hub(None, false, 99).unwrap();
+    world.agent(true);
+    world
+}
+
+fn on_record(world: &World) -> Vec<String> {
+    let objects = world.records.values().flat_map(|one| one["spec"]["objects"].as_array().unwrap());
+    objects.map(|one| one["name"].as_str().unwrap().to_string()).collect()
+}
+
+#[test]
+fn what_a_work_keeps_that_was_deleted_before_is_on_record_before_it_is_let_go_of() {
+    for strategy in ["Required", "Needless"] {
+        let mut world = World::new(strategy);
+        world.works.retain(|name, _| name == "other");
+        world.things.retain(|(work, _), _| work == "other");
+        let key = ("other".to_string(), "c".to_string());
+        world.things.get_mut(&key).unwrap().kept = true;
+        let work = world.works.get_mut("other").unwrap();
+        work["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:16:40Z");
+        world.hub(None, false, 99).unwrap();
+        world.agent(true);
+        assert!(world.works.contains_key("other"), "its agent let go of it");
+        assert_eq!(on_record(&world), [""; 0]);
+        world.hub(None, false, 99).unwrap();
+        assert_eq!(on_record(&world), ["c"]);
+        world.agent(true);
+        assert!(world.works.contains_key("other"), "nobody said that it is on record");
+        for _ in 0..10 {
+            world.hub(None, false, 99).unwrap();
+            world.agent(true);
+        }
+        assert!(world.gone, "{strategy}");
+        assert_eq!(on_record(&world), ["c"]);
+    }
+}
+
+#[test]
+fn a_receipt_is_for_what_was_told_and_for_nothing_else() {
+    let mut world = told("Required");
+    let work = world.works.get_mut("other").unwrap();
+    work["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:16:40Z");
+    work["metadata"]["annotations"] = json!({ ON_RECORD: "of something else" });
+    let left = json!({ "resource": "configmaps", "name": "c", "uid": "uid-c" });
+    work["status"]["removal"] = json!({ "left": [left] });
+    let receipts = |world: &World| -> Vec<Value> {
+        let merges = plan(&world.observe(false)).into_iter().flatten();
+        let merges = merges.filter_map(|action| match action.write {
+            Write::Merge(patch) if action.target.id.name == "other" => Some(patch),
+            _ => None,
+        });
+        merges.map(|patch| patch["metadata"]["annotations"][ON_RECORD].clone()).collect()
+    };
+    assert_eq!(receipts(&world), [] as [Value; 0], "it is not written down yet");
+    world.hub(None, false, 99).unwrap();
+    assert_eq!(on_record(&world), ["c"]);
+    let [receipt] = receipts(&world).try_into().unwrap();
+    assert!(receipt.is_string());
+    let work = world.works.get_mut("other").unwrap();
+    work["metadata"]["annotations"][ON_RECORD] = receipt;
+    assert_eq!(receipts(&world), [] as [Value; 0]);
+}
+
+#[test]
+fn what_had_left_the_manifests_was_on_no_record() {
+    let world = World::new("Required");
+    let mut work = world.works["other"].clone();
+    let held = json!({ "version": "v1", "resource": "secrets", "name": "held", "uid": "uid-held" });
+    work["status"]["retiring"] = json!([held]);
+    let work: ManifestWork = serde_json::from_value(work).unwrap();
+    let objects = Carried::work(&work).objects;
+    let known: Vec<_> = objects.iter().map(|one| (&*one.name, &*one.source)).collect();
+    assert_eq!(known, [("c", "other"), ("held", "other")]);
+}
+
+#[test]
+fn what_had_left_the_manifests_and_was_declared_to_stay_since_was_to_go() {
+    let world = World::new("Required");
+    let mut work = world.works["other"].clone();
+    let held = |name: &str| json!({ "resource": "secrets", "name": name, "uid": "u" });
+    let mut theirs = held("theirs");
+    theirs["stays"] = json!("NotOurs");
+    work["status"]["retiring"] = json!([held("goes"), held("rescued"), theirs]);
+    let stays = |work: &Value| -> Vec<(String, Option<Stays>)> {
+        let work: ManifestWork = serde_json::from_value(work.clone()).unwrap();
+        let objects = Carried::work(&work).objects.into_iter();
+        let secrets = objects.filter(|one| one.resource == "secrets");
+        secrets.map(|one| (one.name, one.stays)).collect()
+    };
+    let all = |goes, rescued| {
+        let all = [("goes", goes), ("rescued", rescued), ("theirs", Some(Stays::NotOurs))];
+        all.map(|(name, stays)| (name.to_string(), stays))
+    };
+    assert_eq!(stays(&work), all(None, None));
+    work["spec"]["deleteOption"] = json!({
+        "propagationPolicy": "SelectivelyOrphan",
+        "selectivelyOrphans": { "orphaningRules": [
+            { "group": "", "resource": "secrets", "namespace": "", "name": "rescued" },
+        ] },
+    });
+    assert_eq!(stays(&work), all(None, Some(Stays::Declared)));
+    work["spec"]["deleteOption"] = json!({ "propagationPolicy": "Orphan" });
+    assert_eq!(stays(&work), all(Some(Stays::Declared), Some(Stays::Declared)));
+}
+
+#[test]
+fn what_the_agent_itself_leaves_is_written_down_before_the_end() {
+    let mut world = told("Required");
+    world.works.clear();
+    world.things.clear();
+    world.agent(true);
+    assert!(is_finishing(&world.observe(false)));
+    let left = json!({ "resource": "namespaces", "name": NAME, "uid": "uid-n" });
+    world.cluster["status"]["left"] = json!([left]);
+    assert!(!is_finishing(&world.observe(false)), "it would be forgotten");
+    world.hub(None, false, 99).unwrap();
+    assert_eq!(on_record(&world), [NAME]);
+    assert!(is_finishing(&world.observe(false)));
+}
+
+#[test]
+fn add_ons_go_when_works_are_held_and_works_when_add_ons_are_gone() {
+    let mut world = told("Required");
+    let add_on = |deleting: bool| {
+        let mut metadata = json!({ "name": "logs", "namespace": NAME, "uid": "u" });
+        if deleting {
+            metadata["deletionTimestamp"] = json!("1970-01-01T00:16:40Z");
+            metadata["finalizers"] = json!(["logs.example/pre-delete"]);
+        }
+        Carried::bare(Kind::AddOn, &serde_json::from_value(metadata).unwrap())
+    };
+    let deleted = |world: &World, deleting: bool| -> Vec<String> {
+        let mut seen = world.observe(false);
+        seen.carried.as_mut().unwrap().push(add_on(deleting));
+        let all = plan(&seen).into_iter().flatten();
+        let deletes = all.filter(|one| matches!(one.write, Write::Delete { .. }));
+        deletes.map(|one| one.target.id.name).collect()
+    };
+    assert_eq!(deleted(&world, false), [""; 0], "works are not held yet");
+    world.hub(None, false, 99).unwrap();
+    assert_eq!(deleted(&world, false), ["logs"]);
+    assert_eq!(deleted(&world, true), [""; 0]);
+    let mut seen = world.observe(false);
+    seen.carried.as_mut().unwrap().push(add_on(true));
+    seen.now = super::world::at(5000);
+    seen.heartbeat.seen = Some(seen.now);
+    seen.heartbeat.renewed = Some(seen.now);
+    let status = crate::leave::report(&seen, &[]).status.unwrap();
+    let Write::MergeStatus(patch) = status.write else { panic!() };
+    let said = patch["status"]["conditions"].to_string();
+    assert!(said.contains("add-on logs: held by logs.example/pre-delete"), "{said}");
+    assert!(said.contains("1 add-on"), "{said}");
+}
+
+#[test]
+fn a_work_that_only_another_held_waited_for_a_receipt_that_nobody_wrote() {
+    let mut world = told("Required");
+    world.works.retain(|name, _| name == "other");
+    let work = world.works.get_mut("other").unwrap();
+    work["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:16:40Z");
+    work["metadata"]["finalizers"] = json!(["example.com/x"]);
+    let left = json!({ "resource": "configmaps", "name": "c", "uid": "uid-c" });
+    work["status"]["removal"] = json!({ "left": [left] });
+    world.hub(None, false, 99).unwrap();
+    assert_eq!(on_record(&world), ["c"]);
+    world.hub(None, false, 99).unwrap();
+    assert!(world.works["other"]["metadata"]["annotations"][ON_RECORD].is_string());
+    // And somebody is told who holds it.
+    let mut seen = world.observe(false);
+    seen.now = super::world::at(5000);
+    seen.heartbeat.seen = Some(seen.now);
+    seen.heartbeat.renewed = Some(seen.now);
+    let status = crate::leave::report(&seen, &[]).status.unwrap();
+    let Write::MergeStatus(patch) = status.write else { panic!() };
+    let said = patch["status"]["conditions"].to_string();
+    assert!(said.contains("work other: held by example.com/x"), "{said}");
+}
+
+#[test]
+fn a_hub_that_drops_what_it_is_told_was_told_for_ever() {
+    let left = serde_json::from_value(json!({ "resource": "namespaces", "name": NAME })).unwrap();
+    let held = Held { left: [left].into(), ..Held::default() };
+    let kept = json!({ "status": { "left": [{ "resource": "namespaces", "name": NAME }] } });
+    assert!(!is_dropped(&held, &kept));
+    assert!(!is_dropped(&held, &Value::Null), "it did not say");
+    assert!(!is_dropped(&Held::default(), &json!({ "status": {} })), "nothing was told");
+    assert!(is_dropped(&held, &json!({ "status": { "conditions": [] } })));
+}

@@ -1,0 +1,248 @@
+//! Which deletions on a hub are so large that somebody has to have looked first.
+//!
+//! It is a rail, not a lock: whoever may write the annotation can approve. What controllers of the hub
+//! take away in turn (works of a set, copies of a policy, what a leaving cluster has) was approved with
+//! what it belongs to, and is never held up.
+
+use alloc::borrow::ToOwned as _;
+use alloc::format;
+use alloc::string::String;
+
+use cleat_api::manifestwork::LEAVE_FINALIZER;
+use cleat_api::manifestworkreplicaset::SET_LABEL;
+use cleat_api::policy::name::ROOT_POLICY;
+use cleat_api::removalpreview::{APPROVED_PLAN, RemovalPreview};
+use serde_json::Value;
+
+/// What goes without being asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threshold {
+    pub objects: usize,
+    pub clusters: usize,
+}
+
+/// What is about to be deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Matter {
+    Work,
+    ReplicaSet,
+    Policy,
+    Cluster,
+}
+
+impl Matter {
+    pub fn of_resource(resource: &str) -> Option<Self> {
+        match resource {
+            "manifestworks" => Some(Self::Work),
+            "manifestworkreplicasets" => Some(Self::ReplicaSet),
+            "policies" => Some(Self::Policy),
+            "managedclusters" => Some(Self::Cluster),
+            _ => None,
+        }
+    }
+
+    fn kind(self) -> &'static str {
+        match self {
+            Self::Work => "manifestwork",
+            Self::ReplicaSet => "manifestworkreplicaset",
+            Self::Policy => "policy",
+            Self::Cluster => "managedcluster",
+        }
+    }
+}
+
+/// How much would go, as far as the hub knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    pub objects: usize,
+    pub clusters: usize,
+}
+
+impl Size {
+    pub fn is_above(self, threshold: Threshold) -> bool {
+        self.objects > threshold.objects || self.clusters > threshold.clusters
+    }
+}
+
+/// How much would go with an object. `held`: how many objects works and policies have on the cluster,
+/// if it is one. `None`: it may go whatever its size.
+pub fn size(matter: Matter, object: &Value, held: usize) -> Option<Size> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    let count = |pointer: &str| {
+        object.pointer(pointer).and_then(Value::as_array).map_or(0, |all| all.len())
+    };
+    let labelled = |label: &str| {
+        object.pointer("/metadata/labels").is_some_and(|labels| labels.get(label).is_some())
+    };
+    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+    let held_back = |finalizer: &str| {
+        finalizers.into_iter().flatten().any(|one| one.as_str() == Some(finalizer))
+    };
+    // It has begun.
+    if text("/metadata/deletionTimestamp").is_some() {
+        return None;
+    }
+    match matter {
+        Matter::Work if labelled(SET_LABEL) || held_back(LEAVE_FINALIZER) => None,
+        Matter::Work if text("/spec/deleteOption/propagationPolicy") == Some("Orphan") => None,
+        Matter::Work => Some(Size { objects: count("/spec/workload/manifests"), clusters: 1 }),
+        Matter::ReplicaSet => {
+            let clusters = object.pointer("/status/summary/total").and_then(Value::as_u64);
+            let clusters = usize::try_from(clusters.unwrap_or_default()).unwrap_or(usize::MAX);
+            let manifests = count("/spec/manifestWorkTemplate/workload/manifests");
+            Some(Size { objects: manifests.saturating_mul(clusters), clusters })
+        }
+        Matter::Policy if labelled(ROOT_POLICY) => None,
+        Matter::Policy => {
+            let templates = object.pointer("/spec/policy-templates").and_then(Value::as_array);
+            let behavior = |template: &Value| {
+                let said = template.pointer("/objectDefinition/spec/pruneObjectBehavior");
+                said.and_then(Value::as_str).is_some_and(|said| said != "None")
+            };
+            let pruning = templates.into_iter().flatten().filter(|one| behavior(one)).count();
+            let clusters = count("/status/status");
+            (pruning > 0).then(|| Size { objects: pruning.saturating_mul(clusters), clusters })
+        }
+        Matter::Cluster if text("/spec/removeStrategy") != Some("Required") => None,
+        Matter::Cluster => Some(Size { objects: held, clusters: 1 }),
+    }
+}
+
+/// The plan that somebody approved of, if it can be one.
+pub fn approved(object: &Value) -> Option<&str> {
+    let plan = object.pointer("/metadata/annotations")?.get(APPROVED_PLAN)?.as_str()?;
+    let plausible = !plan.is_empty() && plan.chars().all(|one| one.is_ascii_alphanumeric());
+    plausible.then_some(plan)
+}
+
+/// Whether a question that bears the approved plan is about this object, and was answered.
+pub fn covers(matter: Matter, object: &Value, question: &RemovalPreview) -> bool {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+    let asked = &question.spec;
+    let cluster = question.metadata.namespace.as_deref().unwrap_or_default();
+    let answered = question.status.as_ref().is_some_and(|status| status.answered_at.is_some());
+    answered
+        && match matter {
+            Matter::Work => cluster == namespace && asked.work == name,
+            Matter::Cluster => cluster == name && asked.leave.is_some(),
+            Matter::Policy => asked.policy == format!("{namespace}.{name}"),
+            // Which works are a set's is known from their labels only.
+            Matter::ReplicaSet => !asked.work.is_empty(),
+        }
+}
+
+/// What whoever deletes is told.
+pub fn refusal(matter: Matter, object: &Value, size: Size, plan: Option<&str>) -> String {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+    let kind = matter.kind();
+    let (look, go) = match matter {
+        Matter::Cluster => {
+            (format!("cleat preview unjoin {name}"), format!("cleat unjoin {name} --plan HASH"))
+        }
+        _ => (
+            format!("cleat preview delete {kind}/{name} -n {namespace}"),
+            format!("cleat delete {kind}/{name} -n {namespace} --plan HASH"),
+        ),
+    };
+    let objects = if size.objects == 1 { "object" } else { "objects" };
+    let clusters = if size.clusters == 1 { "cluster" } else { "clusters" };
+    let approval = match plan {
+        None => "no plan was approved".to_owned(),
+        Some(plan) => format!("plan {plan} is not one of it, or too old"),
+    };
+    format!(
+        "deleting it concerns {} {objects} on {} {clusters}, and {approval}. Look with `{look}`, then \
+         `{go}`",
+        size.objects, size.clusters
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn manifests(count: usize) -> Value {
+        Value::Array((0..count).map(|one| json!({ "kind": one })).collect())
+    }
+
+    fn work(metadata: Value, spec: Value) -> Value {
+        let mut spec = spec;
+        spec["workload"] = json!({ "manifests": manifests(30) });
+        json!({ "metadata": metadata, "spec": spec })
+    }
+
+    #[test]
+    fn what_belongs_to_something_else_or_deletes_nothing_goes_whatever_its_size() {
+        let large = work(json!({ "namespace": "c1", "name": "w" }), json!({}));
+        assert_eq!(size(Matter::Work, &large, 0), Some(Size { objects: 30, clusters: 1 }));
+        for (metadata, spec) in [
+            (json!({ "labels": { SET_LABEL: "n.s" } }), json!({})),
+            (json!({ "finalizers": [LEAVE_FINALIZER] }), json!({})),
+            (json!({ "deletionTimestamp": "2026-01-01T00:00:00Z" }), json!({})),
+            (json!({}), json!({ "deleteOption": { "propagationPolicy": "Orphan" } })),
+        ] {
+            assert_eq!(size(Matter::Work, &work(metadata.clone(), spec), 0), None, "{metadata}");
+        }
+        let copy = json!({ "metadata": { "labels": { ROOT_POLICY: "n.p" } } });
+        assert_eq!(size(Matter::Policy, &copy, 0), None);
+        let cluster = |strategy: &str| json!({ "spec": { "removeStrategy": strategy } });
+        assert_eq!(size(Matter::Cluster, &cluster("Needless"), 99), None);
+        let held = Some(Size { objects: 99, clusters: 1 });
+        assert_eq!(size(Matter::Cluster, &cluster("Required"), 99), held);
+    }
+
+    #[test]
+    fn sets_and_policies_count_their_clusters() {
+        let set = json!({
+            "spec": { "manifestWorkTemplate": { "workload": { "manifests": manifests(3) } } },
+            "status": { "summary": { "total": 4 } },
+        });
+        assert_eq!(size(Matter::ReplicaSet, &set, 0), Some(Size { objects: 12, clusters: 4 }));
+        let policy = |behavior: &str| {
+            let spec = json!({ "pruneObjectBehavior": behavior });
+            json!({
+                "spec": { "policy-templates": [{ "objectDefinition": { "spec": spec } }] },
+                "status": { "status": [{}, {}] },
+            })
+        };
+        let both = Some(Size { objects: 2, clusters: 2 });
+        assert_eq!(size(Matter::Policy, &policy("DeleteIfCreated"), 0), both);
+        assert_eq!(size(Matter::Policy, &policy("None"), 0), None);
+        let threshold = Threshold { objects: 12, clusters: 4 };
+        assert!(!Size { objects: 12, clusters: 4 }.is_above(threshold));
+        assert!(Size { objects: 13, clusters: 1 }.is_above(threshold));
+        assert!(Size { objects: 1, clusters: 5 }.is_above(threshold));
+    }
+
+    #[test]
+    fn a_plan_is_good_for_what_it_is_about_and_was_answered() {
+        let question = |namespace: &str, spec: Value, status: Value| -> RemovalPreview {
+            serde_json::from_value(json!({
+                "apiVersion": "cleat.dev/v1alpha1", "kind": "RemovalPreview",
+                "metadata": { "namespace": namespace, "name": "q" }, "spec": spec, "status": status,
+            }))
+            .unwrap()
+        };
+        let answered = || json!({ "answeredAt": "2026-01-01T00:00:00Z" });
+        let object = work(json!({ "namespace": "c1", "name": "w" }), json!({}));
+        let covered = |namespace: &str, spec: Value, status: Value| {
+            covers(Matter::Work, &object, &question(namespace, spec, status))
+        };
+        assert!(covered("c1", json!({ "work": "w" }), answered()));
+        assert!(!covered("c1", json!({ "work": "w" }), json!({})));
+        assert!(!covered("c2", json!({ "work": "w" }), answered()));
+        assert!(!covered("c1", json!({ "work": "v" }), answered()));
+        assert!(!covered("c1", json!({ "policy": "w" }), answered()));
+        let size = Size { objects: 30, clusters: 1 };
+        assert_eq!(
+            refusal(Matter::Work, &object, size, None),
+            "deleting it concerns 30 objects on 1 cluster, and no plan was approved. Look with \
+             `cleat preview delete manifestwork/w -n c1`, then `cleat delete manifestwork/w -n c1 \
+             --plan HASH`"
+        );
+    }
+}

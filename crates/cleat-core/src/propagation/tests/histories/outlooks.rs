@@ -1,0 +1,134 @@
+//! What a preview says of a policy's copies is what then happens, over random worlds.
+
+use alloc::format;
+use alloc::string::String;
+
+use super::world::{Decision, Dice, Link, World};
+use super::{SOUND, clusters_as, pass, turn};
+use crate::propagation::outlook::{Change, Prospect, outlook};
+use crate::propagation::tests::*;
+
+type Fault = fn(&Observed) -> Observed;
+
+/// Foresees one deletion in one world, lets it happen, and compares.
+fn compare(seed: u64, fault: Fault) -> Result<(), String> {
+    let mut dice = Dice(seed);
+    let mut world = World::new();
+    world.tell();
+    for _ in 0..dice.roll(40) {
+        world.now += 1;
+        turn(&mut world, &mut dice);
+        world.tell();
+        pass(&mut world, SOUND, true, dice.roll(4));
+    }
+    // Whoever asks, and whoever takes away, asks the server first.
+    world.tell();
+    let seen = world.ask(world.view(), true);
+    let change = match dice.roll(3) {
+        0 => Change::Root,
+        1 => Change::Binding("bind".into()),
+        _ => Change::Placement("all".into()),
+    };
+    let foreseen = outlook(&fault(&seen), &change);
+    let before = world.alive();
+    match change {
+        Change::Root => world.gone = true,
+        Change::Binding(_) => world.bound = false,
+        Change::Placement(_) => world.decision = Decision::NoPlacement,
+    }
+    for _ in 0..4 {
+        world.now += 20;
+        world.tell();
+        pass(&mut world, SOUND, true, usize::MAX);
+    }
+    let after = world.alive();
+    for (cluster, uid) in &before {
+        let still = after.get(cluster) == Some(uid);
+        let right = match foreseen.get(cluster) {
+            Some(Prospect::Leaves) => !still,
+            Some(Prospect::Stays(_) | Prospect::LeavesLater(_)) => still,
+            None => false,
+        };
+        if !right {
+            return Err(format!("{change:?}, {cluster}: {:?}", foreseen.get(cluster)));
+        }
+    }
+    // Whoever is back by then loses it after all.
+    for (cluster, prospect) in &foreseen {
+        if let (Prospect::LeavesLater(_), false) = (prospect, world.disabled) {
+            world.link(cluster, Link::Back);
+        }
+    }
+    world.now += 20;
+    world.tell();
+    pass(&mut world, SOUND, true, usize::MAX);
+    let after = world.alive();
+    let later = foreseen.iter().filter(|(_, one)| matches!(one, Prospect::LeavesLater(_)));
+    match later.into_iter().find(|(cluster, _)| after.contains_key(*cluster)) {
+        Some((cluster, _)) => Err(format!("{cluster} is back and keeps its copy")),
+        None => Ok(()),
+    }
+}
+
+const WORLDS: u64 = 500;
+
+#[test]
+fn what_a_preview_says_of_copies_is_what_happens() {
+    for seed in 0..WORLDS {
+        if let Err(wrong) = compare(seed, Observed::clone) {
+            panic!("seed {seed}: {wrong}");
+        }
+    }
+    std::println!("worlds tried: {WORLDS}");
+}
+
+#[test]
+fn every_wrong_preview_of_copies_is_found() {
+    let faults: [(&str, Fault); 4] = [
+        ("a cluster that leaves is like any other", |seen| {
+            clusters_as(seen, |cluster| cluster.deleting = false)
+        }),
+        ("a cluster out of reach is like any other", |seen| {
+            clusters_as(seen, |cluster| {
+                (cluster.object, cluster.taints) = (serde_json::json!({}), vec![]);
+            })
+        }),
+        ("what went with its definition was taken away", |seen| Observed {
+            asked: Asked::NotYet,
+            ..seen.clone()
+        }),
+        ("every namespace is that of a cluster", |seen| {
+            let mut seen = seen.clone();
+            for name in seen.replicas.keys() {
+                let some = || Arc::new(Cluster { name: name.clone(), ..Cluster::default() });
+                seen.clusters.entry(name.clone()).or_insert_with(some);
+            }
+            seen
+        }),
+    ];
+    for (what, fault) in faults {
+        let found = (0..WORLDS).find_map(|seed| compare(seed, fault).err());
+        assert!(found.is_some(), "nobody noticed: {what}");
+    }
+}
+
+#[test]
+fn a_policy_stays_where_another_binding_places_it() {
+    let mut seen = seen();
+    seen.bindings.push(binding("other", "some", serde_json::json!({})));
+    decide(&mut seen, "some", settled(&["b"]));
+    settle(&mut seen);
+    let stays = "placementbinding other places it there as well";
+    for change in [Change::Binding("bind".into()), Change::Placement("all".into())] {
+        let foreseen = outlook(&seen, &change);
+        assert_eq!(foreseen["a"], Prospect::Leaves);
+        assert_eq!(foreseen["b"], Prospect::Stays(stays.into()));
+    }
+    let sets = BTreeMap::new();
+    let bindings: Vec<Arc<Binding>> = seen.bindings.clone();
+    let all = || bindings.iter().map(|one| &**one);
+    let change = Change::Placement("some".into());
+    assert_eq!(change.concerns("team", all(), &sets), ["p".into()].into());
+    let change = Change::Placement("none".into());
+    assert_eq!(change.concerns("team", all(), &sets), [].into());
+}

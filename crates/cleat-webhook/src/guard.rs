@@ -1,0 +1,69 @@
+//! Deletions of what is large on a hub: asked about only where somebody chose to be (`--guard-…`).
+
+use cleat_api::manifestwork::ManifestWork;
+use cleat_api::policy::Policy;
+use cleat_api::removalpreview::{PLAN_LABEL, RemovalPreview};
+use cleat_core::leave::carried::Carried;
+use cleat_core::preview::guard::{Matter, Threshold, approved, covers, refusal, size};
+use kube::Client;
+use kube::api::{Api, ListParams};
+use serde_json::Value;
+
+use crate::review::No;
+
+/// Why an object must not be deleted now.
+pub(crate) async fn objection(
+    hub_client: &Client,
+    threshold: Threshold,
+    request: &Value,
+) -> Option<No> {
+    let resource = request.pointer("/resource/resource").and_then(Value::as_str)?;
+    let matter = Matter::of_resource(resource)?;
+    let object = request.get("oldObject").filter(|object| object.is_object())?;
+    match judge(hub_client, threshold, matter, object).await {
+        Ok(no) => no.map(No::Forbidden),
+        Err(error) => {
+            tracing::warn!(%error, resource, "failed to look at what would be deleted");
+            Some(No::Unanswered("how much would be deleted cannot be seen; try again".to_owned()))
+        }
+    }
+}
+
+async fn judge(
+    hub_client: &Client,
+    threshold: Threshold,
+    matter: Matter,
+    object: &Value,
+) -> kube::Result<Option<String>> {
+    let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    let held = match matter {
+        Matter::Cluster => held(hub_client, name).await?,
+        Matter::Work | Matter::ReplicaSet | Matter::Policy => 0,
+    };
+    let Some(size) = size(matter, object, held).filter(|size| size.is_above(threshold)) else {
+        return Ok(None);
+    };
+    let plan = approved(object);
+    if let Some(plan) = plan {
+        let questions: Api<RemovalPreview> = Api::all(hub_client.clone());
+        let of_plan = ListParams::default().labels(&format!("{PLAN_LABEL}={plan}"));
+        let found = questions.list(&of_plan).await?;
+        if found.items.iter().any(|question| covers(matter, object, question)) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(refusal(matter, object, size, plan)))
+}
+
+/// How many objects works and policies have on a cluster.
+async fn held(hub_client: &Client, cluster: &str) -> kube::Result<usize> {
+    let works: Api<ManifestWork> = Api::namespaced(hub_client.clone(), cluster);
+    let works = works.list(&ListParams::default()).await?;
+    let policies: Api<Policy> = Api::namespaced(hub_client.clone(), cluster);
+    let policies = policies.list(&ListParams::default()).await?;
+    let of_works = works.items.iter().map(|work| Carried::work(work).objects.len());
+    let of_policies = policies.items.into_iter().map(|policy| {
+        Carried::policy(&policy.metadata, policy.status.unwrap_or_default()).objects.len()
+    });
+    Ok(of_works.sum::<usize>() + of_policies.sum::<usize>())
+}

@@ -1,0 +1,90 @@
+//! What is on record though it was in no manifest any more, or its work was going before the cluster.
+
+use anyhow::{Context as _, Result};
+use cleat_api::managedcluster::RemoveStrategy::Required;
+use cleat_api::manifestwork::ManifestWork;
+use kube::ResourceExt as _;
+use kube::api::Patch;
+use serde_json::json;
+
+use super::guard::Guard;
+use super::party::Party;
+use crate::seen;
+
+#[tokio::test]
+async fn what_had_left_the_manifests_was_on_no_record_of_a_lost_cluster() -> Result<()> {
+    let mut party = Party::new("retired", Required).await?;
+    party.work("w", vec![party.map("a"), party.map("held")], json!({})).await?;
+    let hold = json!({ "metadata": { "finalizers": ["nobody.example/hold"] } });
+    let held = party.maps().patch("held", &Default::default(), &Patch::Merge(hold)).await?;
+    let less = json!({ "spec": { "workload": { "manifests": [party.map("a")] } } });
+    party.works().patch("w", &Default::default(), &Patch::Merge(less)).await?;
+    seen(&party.works(), "w", |work: &ManifestWork| {
+        let told = work.status.iter().flat_map(|status| &status.retiring);
+        let manifests = work.status.iter().flat_map(|status| &status.resource_status.manifests);
+        told.map(|one| &*one.name).eq(["held"]) && manifests.count() == 1
+    })
+    .await
+    .context("the hub was not told what is left")?;
+    party.lose().await?;
+    let left = party.on_record().await?;
+    let names: Vec<_> = left.iter().map(|one| (&*one.name, &*one.source, one.stays)).collect();
+    assert_eq!(names, [("a", "w", None), ("held", "w", None)]);
+    assert_eq!(Some(left[1].uid.clone()), held.uid());
+    let free = json!({ "metadata": { "finalizers": null } });
+    party.maps().patch("held", &Default::default(), &Patch::Merge(free)).await?;
+    let report = party.clean(false).await?;
+    assert_eq!((report.stays, report.stuck), (vec![], vec![]));
+    party.absent("a").await?;
+    party.absent("held").await?;
+    party.no_ledgers().await
+}
+
+#[tokio::test]
+async fn what_has_left_the_manifests_and_is_gone_is_not_told() -> Result<()> {
+    let mut party = Party::new("pruned", Required).await?;
+    party.work("w", vec![party.map("a"), party.map("b")], json!({})).await?;
+    let less = json!({ "spec": { "workload": { "manifests": [party.map("a")] } } });
+    party.works().patch("w", &Default::default(), &Patch::Merge(less)).await?;
+    party.absent("b").await?;
+    seen(&party.works(), "w", |work: &ManifestWork| {
+        let status = work.status.clone().unwrap_or_default();
+        status.retiring.is_empty() && status.resource_status.manifests.len() == 1
+    })
+    .await?;
+    party.stop_agent().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_work_kept_that_was_deleted_before_the_leave_was_on_no_record() -> Result<()> {
+    let mut party = Party::new("earlier", Required).await?;
+    let keeps = json!({ "deleteOption": {
+        "propagationPolicy": "SelectivelyOrphan",
+        "selectivelyOrphans": { "orphaningRules": [
+            { "group": "", "resource": "configmaps", "namespace": party.name, "name": "kept" },
+        ] },
+    } });
+    party.work("w", vec![party.map("kept"), party.map("stuck")], keeps).await?;
+    let guard = Guard::refusing(&party, "stuck").await?;
+    crate::delete(&party.works(), "w").await?;
+    seen(&party.works(), "w", |work: &ManifestWork| {
+        let conditions = work.status.iter().flat_map(|status| &status.conditions);
+        conditions.into_iter().any(|one| one.type_ == "Deleting" && one.message.contains("stuck"))
+    })
+    .await?;
+    party.leave().await?;
+    party.says("UnjoinFailed", "True", "orders are open").await?;
+    guard.allow();
+    party.left().await?;
+    party.no_ledgers().await?;
+    let kept = party.maps().get("kept").await.context("its work said to keep it")?;
+    assert_eq!(kept.owner_references(), []);
+    assert!(party.maps().get_opt("stuck").await?.is_none());
+    let left = party.on_record().await?;
+    let listed: Vec<_> = left.iter().map(|one| (&*one.name, &*one.source, &*one.why)).collect();
+    assert_eq!(listed, [("kept", "w", "kept by deleteOption")]);
+    assert_eq!(Some(left[0].uid.clone()), kept.uid());
+    party.stop_agent().await;
+    guard.remove().await
+}

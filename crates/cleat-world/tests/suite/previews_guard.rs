@@ -1,0 +1,101 @@
+//! A hub that refuses large deletions unless somebody looked first: asked by real and embedded servers.
+
+use anyhow::Result;
+use cleat_api::admission::Rules;
+use cleat_api::manifestwork::ManifestWork;
+use cleat_api::manifestworkreplicaset::SET_LABEL;
+use cleat_api::removalpreview::{APPROVED_PLAN, PLAN_LABEL, RemovalPreview};
+use cleat_core::preview::guard::Threshold;
+use cleat_hub::prepare::{install_webhooks, prepare_hub};
+use cleat_webhook::{Judge, Reach, guard_configuration};
+use cleat_world::eventually;
+use cleat_world::webhook::serve;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+use crate::{Place, create, delete, parse, refusal};
+
+const PLAN: &str = "0123456789abcdef";
+
+/// A place where more than two objects go only with an approved plan.
+async fn guarded() -> Result<Place> {
+    let place = Place::new("preview-guard").await?;
+    prepare_hub(&place.client).await?;
+    let above = Threshold { objects: 2, clusters: 10 };
+    let judge = Judge::new(place.client.clone(), Rules::default()).guarded(above);
+    let served = serve(judge.router()).await?;
+    let mut here = guard_configuration(Some(&served.authority), &Reach::Url(served.url));
+    here.metadata.name = Some(place.namespace.clone());
+    let only_here = json!({ "matchLabels": { "kubernetes.io/metadata.name": place.namespace } });
+    // Clusters are in no namespace, so those of other tests would be judged here as well.
+    let namespaced = |name: &str| !name.contains("managedclusters");
+    here.webhooks.iter_mut().for_each(|all| all.retain(|one| namespaced(&one.name)));
+    for webhook in here.webhooks.iter_mut().flatten() {
+        webhook.namespace_selector = Some(parse(only_here.clone()));
+    }
+    install_webhooks(&place.client, &here).await?;
+    Ok(place)
+}
+
+async fn work(place: &Place, name: &str, count: usize, metadata: Value) -> Result<()> {
+    let manifest = |number: usize| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": format!("m{number}"), "namespace": "default" },
+        })
+    };
+    let manifests: Vec<Value> = (0..count).map(manifest).collect();
+    let mut metadata = metadata;
+    metadata["name"] = name.into();
+    let spec = json!({ "workload": { "manifests": manifests } });
+    create::<ManifestWork>(&place.api(), json!({ "metadata": metadata, "spec": spec })).await?;
+    Ok(())
+}
+
+async fn approve(place: &Place, work: &str) -> Result<()> {
+    let works: Api<ManifestWork> = place.api();
+    let patch = Patch::Merge(json!({ "metadata": { "annotations": { APPROVED_PLAN: PLAN } } }));
+    works.patch(work, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_large_deletion_needs_a_plan_that_somebody_looked_at() -> Result<()> {
+    let place = guarded().await?;
+    let works: Api<ManifestWork> = place.api();
+    work(&place, "large", 3, json!({})).await?;
+    work(&place, "small", 2, json!({})).await?;
+    work(&place, "of-a-set", 3, json!({ "labels": { SET_LABEL: "n.s" } })).await?;
+    let rehearsed = DeleteParams { dry_run: true, ..DeleteParams::default() };
+    let refused = eventually("the webhook to be asked", || async {
+        Ok(works.delete("large", &rehearsed).await.err())
+    })
+    .await?;
+    let status = refusal::<()>(Err(refused));
+    assert_eq!((status.code, &*status.reason), (403, "Forbidden"));
+    let expected = format!(
+        "deleting it concerns 3 objects on 1 cluster, and no plan was approved. Look with `cleat \
+         preview delete manifestwork/large -n {}`",
+        place.namespace
+    );
+    assert!(status.message.contains(&expected), "{}", status.message);
+    for goes in ["small", "of-a-set"] {
+        delete(&works, goes).await?;
+    }
+
+    // A plan that nobody answered, or that is about something else, is no plan.
+    approve(&place, "large").await?;
+    let questions: Api<RemovalPreview> = place.api();
+    for (name, work) in [("other", "small"), ("this", "large")] {
+        let metadata = json!({ "name": name, "labels": { PLAN_LABEL: PLAN } });
+        create(&questions, json!({ "metadata": metadata, "spec": { "work": work } })).await?;
+        let status = refusal(works.delete("large", &DeleteParams::default()).await);
+        assert!(status.message.contains("is not one of it"), "{}", status.message);
+        let answer = json!({ "status": { "answeredAt": "2026-01-01T00:00:00Z" } });
+        questions.patch_status(name, &PatchParams::default(), &Patch::Merge(answer)).await?;
+    }
+    delete(&works, "large").await?;
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(place.client.clone());
+    delete(&configurations, &place.namespace).await
+}
