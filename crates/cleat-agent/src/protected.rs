@@ -9,12 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cleat_api::criticalservice::VERSION;
 use cleat_core::id::{Id, Target};
-use cleat_core::protection::Standing;
+use cleat_core::protection::{Heard, Last, Standing};
 use cleat_core::work::trouble::Trouble;
 use cleat_core::write::Side;
 use cleat_runtime::execute::{Executor, Read};
 use cleat_runtime::mirror::{Look, Mirror};
-use jiff::Timestamp;
 
 /// The CriticalServices that keep any of these.
 pub(crate) fn services(troubles: &BTreeMap<Id, Trouble>) -> BTreeSet<Target> {
@@ -25,142 +24,34 @@ pub(crate) fn services(troubles: &BTreeMap<Id, Trouble>) -> BTreeSet<Target> {
         .collect()
 }
 
-/// The CriticalServices that keep objects, as they were when they were last heard of.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Heard(BTreeMap<Id, Last>);
-
-#[derive(Clone, Debug)]
-enum Last {
-    There { revision: String, standing: Standing },
-    Gone,
-}
-
-impl Last {
-    fn standing(&self) -> Option<&Standing> {
-        match self {
-            Self::There { standing, .. } => Some(standing),
-            Self::Gone => None,
-        }
-    }
-}
-
-impl Heard {
-    /// How these CriticalServices are now. What is not known of one now was last heard before.
-    pub(crate) async fn anew(
-        &self,
-        services: &BTreeSet<Target>,
-        mirror: &Mirror,
-        executor: &Executor,
-    ) -> Self {
-        let mut heard = BTreeMap::new();
-        for target in services {
-            let before = self.0.get(&target.id);
-            let now = match mirror.look(&target.id) {
-                Look::Absent | Look::NoSuchKind => Some(Last::Gone),
-                Look::Unknown(_) => before.cloned(),
-                Look::Present(meta) => match before {
-                    Some(Last::There { revision, .. }) if **revision == *meta.resource_version => {
-                        before.cloned()
-                    }
-                    _ => match executor.read(Side::Cluster, target).await {
-                        Read::Present(object) => {
-                            let revision = meta.resource_version.to_string();
-                            Some(Last::There { revision, standing: Standing::read(&object) })
-                        }
-                        Read::Absent | Read::NoSuchKind => Some(Last::Gone),
-                        Read::Unknown { .. } => before.cloned(),
-                    },
-                },
-            };
-            heard.extend(now.map(|now| (target.id.clone(), now)));
-        }
-        Self(heard)
-    }
-
-    /// Ends the pauses of what is kept by a CriticalService that may let it go by now.
-    pub(crate) fn heed(
-        &mut self,
-        heard: Self,
-        troubles: &mut BTreeMap<Id, Trouble>,
-        now: Timestamp,
-    ) {
-        for trouble in troubles.values_mut() {
-            let Some(protected) = trouble.protected() else { continue };
-            let lets_go = protected.ids().any(|service| {
-                let before = self.0.get(&service).and_then(Last::standing);
-                match (before, heard.0.get(&service)) {
-                    (Some(before), Some(last)) => before.may_have_let_go(last.standing()),
-                    (None, _) | (_, None) => false,
+/// How these CriticalServices are now. What is not known of one now was last heard before.
+pub(crate) async fn anew(
+    heard: &Heard,
+    services: &BTreeSet<Target>,
+    mirror: &Mirror,
+    executor: &Executor,
+) -> Heard {
+    let mut anew = BTreeMap::new();
+    for target in services {
+        let before = heard.0.get(&target.id);
+        let now = match mirror.look(&target.id) {
+            Look::Absent | Look::NoSuchKind => Some(Last::Gone),
+            Look::Unknown(_) => before.cloned(),
+            Look::Present(meta) => match before {
+                Some(Last::There { revision, .. }) if **revision == *meta.resource_version => {
+                    before.cloned()
                 }
-            });
-            if lets_go {
-                trouble.retry_at = trouble.retry_at.min(now);
-                trouble.attempts = 0;
-            }
-        }
-        *self = heard;
+                _ => match executor.read(Side::Cluster, target).await {
+                    Read::Present(object) => {
+                        let revision = meta.resource_version.to_string();
+                        Some(Last::There { revision, standing: Standing::read(&object) })
+                    }
+                    Read::Absent | Read::NoSuchKind => Some(Last::Gone),
+                    Read::Unknown { .. } => before.cloned(),
+                },
+            },
+        };
+        anew.extend(now.map(|now| (target.id.clone(), now)));
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use cleat_core::work::trouble::TroubleKind;
-    use serde_json::{Value, json};
-
-    fn second(second: i64) -> Timestamp {
-        Timestamp::from_second(second).unwrap()
-    }
-
-    fn refused(message: &str) -> Trouble {
-        let (message, kind) = (message.to_owned(), TroubleKind::Refused);
-        Trouble { message, kind, attempts: 8, retry_at: second(10) }
-    }
-
-    /// The CriticalService x, by the state of its criterion and how many stand against it.
-    fn heard(state: &str, count: u32) -> Heard {
-        let object: Value = json!({ "status": { "criteria": [
-            { "subject": "pods", "state": state, "count": count },
-        ] } });
-        let (revision, standing) = (count.to_string(), Standing::read(&object));
-        let targets = services(&BTreeMap::from([(Id::default(), refused(KEPT))]));
-        Heard(
-            targets
-                .into_iter()
-                .map(|x| {
-                    (x.id, Last::There { revision: revision.clone(), standing: standing.clone() })
-                })
-                .collect(),
-        )
-    }
-
-    const KEPT: &str = "ProtectedBy CriticalService x: 2 pods remain. Delete these first.";
-
-    /// When it is tried again what x keeps, and what somebody else refused.
-    fn retries(before: &Heard, now: Heard) -> (i64, i64) {
-        let named = |name: &str| Id { name: name.to_owned(), ..Id::default() };
-        let (kept, other) = (named("kept"), named("other"));
-        let mut troubles = BTreeMap::from([
-            (kept.clone(), refused(KEPT)),
-            (other.clone(), refused("admission webhook \"w\" denied the request: no")),
-        ]);
-        before.clone().heed(now, &mut troubles, second(5));
-        (troubles[&kept].retry_at.as_second(), troubles[&other].retry_at.as_second())
-    }
-
-    #[test]
-    fn what_is_kept_is_tried_again_when_its_critical_service_may_let_it_go() {
-        let needed = heard("Unsatisfied", 2);
-        assert_eq!(retries(&needed, heard("Satisfied", 0)), (5, 10));
-        let gone = Heard(needed.0.keys().map(|id| (id.clone(), Last::Gone)).collect());
-        assert_eq!(retries(&needed, gone), (5, 10));
-    }
-
-    #[test]
-    fn every_consumer_that_went_had_all_that_wait_ask_again() {
-        let needed = heard("Unsatisfied", 2);
-        assert_eq!(retries(&needed, heard("Unsatisfied", 1)), (10, 10));
-        assert_eq!(retries(&needed, Heard::default()), (10, 10));
-        assert_eq!(retries(&Heard::default(), needed), (10, 10));
-    }
+    Heard(anew)
 }

@@ -11,6 +11,7 @@ pub mod bundle;
 pub mod cycles;
 mod decide;
 pub mod denial;
+mod heard;
 mod latch;
 pub mod lenient;
 mod report;
@@ -24,6 +25,7 @@ mod whereabouts;
 mod tests;
 
 pub use decide::{Concern, Decision, Knowledge, Question, SEEN, Sight, Tally, concerned, decide};
+pub use heard::{Heard, Last};
 pub use latch::LATCH_LIFE;
 pub use report::{Probe, Seen, is_going, judge, report};
 pub use request::{Operation, Request};

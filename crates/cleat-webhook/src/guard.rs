@@ -3,7 +3,7 @@
 use cleat_api::manifestwork::ManifestWork;
 use cleat_api::policy::Policy;
 use cleat_api::removalpreview::{PLAN_LABEL, RemovalPreview};
-use cleat_core::leave::carried::Carried;
+use cleat_core::leave::carried::on_cluster;
 use cleat_core::preview::guard::{Matter, Threshold, approved, covers, refusal, size};
 use kube::Client;
 use kube::api::{Api, ListParams};
@@ -61,9 +61,5 @@ async fn held(hub_client: &Client, cluster: &str) -> kube::Result<usize> {
     let works = works.list(&ListParams::default()).await?;
     let policies: Api<Policy> = Api::namespaced(hub_client.clone(), cluster);
     let policies = policies.list(&ListParams::default()).await?;
-    let of_works = works.items.iter().map(|work| Carried::work(work).objects.len());
-    let of_policies = policies.items.into_iter().map(|policy| {
-        Carried::policy(&policy.metadata, policy.status.unwrap_or_default()).objects.len()
-    });
-    Ok(of_works.sum::<usize>() + of_policies.sum::<usize>())
+    Ok(on_cluster(&works.items, policies.items).len())
 }

@@ -9,12 +9,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use cleat_api::configurationpolicy::state;
 use cleat_core::id::Id;
 use cleat_core::policy::observed::{Observed, Subject};
+use cleat_core::protection::Heard;
 use cleat_core::work::repair::Repairs;
 use cleat_core::write::{Action, Outcome, Plan, Write};
 use jiff::Timestamp;
 
 use super::Key;
-use crate::protected::Heard;
 
 #[derive(Default)]
 pub(super) struct Memory {

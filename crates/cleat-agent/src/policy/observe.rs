@@ -11,14 +11,13 @@ use cleat_api::configurationpolicy::reason;
 use cleat_core::id::Id;
 use cleat_core::policy::observed::{
     Cluster, Controller, Definition, Departure, Kind, KindName, ListOf, Namespace, Observed, Pick,
-    Policy, Read, Resolution, Served, Subject, Template, Templates, Trial,
+    Policy, Read, Resolution, Subject, Template, Templates, Trial,
 };
 use cleat_core::policy::{self, Reads};
 use cleat_runtime::follow::{Follow, Held, Scope};
 use cleat_runtime::queue::Wake;
 use futures::StreamExt as _;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use super::sight::Fresh;
 use super::subjects::Needs;
@@ -98,7 +97,8 @@ impl Context {
             self.care_more(&look);
         }
         let heard = self.memory.with(key, |life| life.protections.clone());
-        let heard = heard.anew(&look.needs.targets, &self.mirror, &self.executor).await;
+        let heard =
+            protected::anew(&heard, &look.needs.targets, &self.mirror, &self.executor).await;
         seen.memory = self.memory.with(key, |life| {
             life.protections.heed(heard, &mut life.memory.troubles, seen.now);
             life.memory.clone()
@@ -253,15 +253,8 @@ impl Context {
     /// All namespaces. `None`: they were not read yet.
     async fn namespaces(&self, fresh: Fresh) -> Option<Result<Vec<Namespace>, String>> {
         if fresh == Fresh::Now {
-            let kind = Served {
-                group: String::new(),
-                version: "v1".to_owned(),
-                resource: "namespaces".to_owned(),
-                namespaced: false,
-            };
-            let of = ListOf { kind, namespace: String::new(), labels: String::new() };
-            let all = self.list_now(&of).await;
-            return Some(all.map(|all| all.iter().map(|one| namespace(one)).collect()));
+            let all = self.list_now(&ListOf::namespaces()).await;
+            return Some(all.map(|all| all.iter().map(|one| Namespace::read(one)).collect()));
         }
         let follow = self.namespaces.get_or_init(|| {
             let scope = Scope {
@@ -281,8 +274,10 @@ impl Context {
         if !follow.synced() {
             return None;
         }
-        let all =
-            follow.all().into_iter().map(|object| namespace(&object.parse().unwrap_or_default()));
+        let all = follow
+            .all()
+            .into_iter()
+            .map(|object| Namespace::read(&object.parse().unwrap_or_default()));
         Some(Ok(all.collect()))
     }
 }
@@ -333,18 +328,5 @@ fn resolved_at(templates: &mut Templates, index: usize) -> Option<&mut BTreeMap<
     match all.get_mut(index) {
         Some(Template { definition: Definition::Templated { resolved, .. }, .. }) => Some(resolved),
         _ => None,
-    }
-}
-
-fn namespace(object: &Value) -> Namespace {
-    let metadata = object.get("metadata");
-    let field = |name: &str| metadata.and_then(|metadata| metadata.get(name));
-    let labels = field("labels").and_then(Value::as_object).into_iter().flatten();
-    Namespace {
-        name: field("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        labels: labels
-            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-            .collect(),
-        terminating: field("deletionTimestamp").is_some_and(Value::is_string),
     }
 }

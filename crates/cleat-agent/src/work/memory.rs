@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cleat_core::id::Id;
+use cleat_core::protection::Heard;
 use cleat_core::work::observed::{Judged, Permission};
 use cleat_core::work::repair::Repairs;
 use cleat_core::work::trouble::Trouble;
@@ -16,7 +17,6 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Key;
-use crate::protected::Heard;
 
 #[derive(Default)]
 pub(super) struct Memory {

@@ -73,7 +73,7 @@ impl Context {
         self.care(key, &seen, &targets);
         let services = protected::services(&seen.troubles);
         let heard = self.memory.with(key, |life| life.protections.clone());
-        let heard = heard.anew(&services, &self.mirror, &self.executor).await;
+        let heard = protected::anew(&heard, &services, &self.mirror, &self.executor).await;
         self.memory.with(key, |life| {
             life.protections.heed(heard, &mut life.troubles, seen.now);
             seen.troubles.clone_from(&life.troubles);

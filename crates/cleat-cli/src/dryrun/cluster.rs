@@ -126,25 +126,8 @@ impl World for Cluster {
     }
 
     fn namespaces(&self) -> Result<Vec<Namespace>, String> {
-        let kind = Served {
-            group: String::new(),
-            version: "v1".to_owned(),
-            resource: "namespaces".to_owned(),
-            namespaced: false,
-        };
-        let of = ListOf { kind, namespace: String::new(), labels: String::new() };
-        let namespace = |object: &Arc<Value>| {
-            let metadata = object.get("metadata")?;
-            let labels = metadata.get("labels").and_then(Value::as_object).into_iter().flatten();
-            Some(Namespace {
-                name: metadata.get("name")?.as_str()?.to_owned(),
-                labels: labels
-                    .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-                    .collect(),
-                terminating: metadata.get("deletionTimestamp").is_some(),
-            })
-        };
-        Ok(self.list(&of)?.iter().filter_map(namespace).collect())
+        let all = self.list(&ListOf::namespaces())?;
+        Ok(all.iter().map(|object| Namespace::read(object)).collect())
     }
 
     fn list(&self, of: &ListOf) -> Listed {

@@ -12,7 +12,7 @@ use cleat_api::placementbinding::PlacementBinding;
 use cleat_api::policy::Policy;
 use cleat_api::policy::name::ROOT_POLICY;
 use cleat_api::removalpreview::RemovalPreviewSpec;
-use cleat_core::leave::carried::Carried;
+use cleat_core::leave::carried::{Carried, on_cluster};
 use cleat_core::propagation::outlook::{Change, Prospect};
 use cleat_core::propagation::replica_name;
 use cleat_hub::outlook;
@@ -108,12 +108,7 @@ async fn of_leaving(
     let works = works.list(&ListParams::default()).await.context("list its works")?;
     let policies: Api<Policy> = Api::namespaced(hub_client.clone(), cluster);
     let policies = policies.list(&ListParams::default()).await.context("list its policies")?;
-    let mut believed: Vec<LeftObject> =
-        works.items.iter().flat_map(|work| Carried::work(work).objects).collect();
-    for policy in policies.items {
-        let status = policy.status.unwrap_or_default();
-        believed.extend(Carried::policy(&policy.metadata, status).objects);
-    }
+    let believed = on_cluster(&works.items, policies.items);
     let spec = RemovalPreviewSpec { leave: Some(strategy), ..RemovalPreviewSpec::default() };
     Ok(Question { cluster: cluster.to_owned(), spec: Some(spec), believed, notes: Vec::new() })
 }

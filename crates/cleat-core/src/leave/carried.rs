@@ -10,7 +10,7 @@ use cleat_api::manifestwork::{
     BlockedObject, LEAVE_FINALIZER, ManifestWork, ManifestWorkStatus, ON_RECORD, Removal,
     ResourceCount, condition,
 };
-use cleat_api::policy::PolicyStatus;
+use cleat_api::policy::{Policy, PolicyStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
@@ -23,6 +23,15 @@ use crate::work::ownership::declared;
 /// Group, version and resource of add-ons.
 pub const ADD_ONS: [&str; 3] =
     ["addon.open-cluster-management.io", "v1alpha1", "managedclusteraddons"];
+
+/// What the hub believes to be on a cluster by these works and policies.
+pub fn on_cluster(works: &[ManifestWork], policies: Vec<Policy>) -> Vec<LeftObject> {
+    let of_works = works.iter().map(Carried::work);
+    let of_policies = policies
+        .into_iter()
+        .map(|policy| Carried::policy(&policy.metadata, policy.status.unwrap_or_default()));
+    of_works.chain(of_policies).flat_map(|carried| carried.objects).collect()
+}
 
 /// Who looks after it on the cluster. A new kind of thing to carry is one more of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

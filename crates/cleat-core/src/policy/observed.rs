@@ -3,6 +3,7 @@
 //! The IO half fills these; nothing here reads anything. What could not be read says why; what was
 //! never asked for is not there, and [`super::reads`] names it. Neither is ever taken for absent.
 
+use alloc::borrow::ToOwned as _;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -198,6 +199,20 @@ pub struct Namespace {
     pub terminating: bool,
 }
 
+impl Namespace {
+    pub fn read(object: &Value) -> Self {
+        let field = |name: &str| object.get("metadata").and_then(|metadata| metadata.get(name));
+        let labels = field("labels").and_then(Value::as_object).into_iter().flatten();
+        Self {
+            name: field("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            labels: labels
+                .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+                .collect(),
+            terminating: field("deletionTimestamp").is_some_and(Value::is_string),
+        }
+    }
+}
+
 /// Objects of a kind in a namespace, or in all of them if it is empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ListOf {
@@ -205,6 +220,19 @@ pub struct ListOf {
     pub namespace: String,
     /// As a request would write it; empty for all.
     pub labels: String,
+}
+
+impl ListOf {
+    /// All namespaces.
+    pub fn namespaces() -> Self {
+        let kind = Served {
+            group: String::new(),
+            version: "v1".to_owned(),
+            resource: "namespaces".to_owned(),
+            namespaced: false,
+        };
+        Self { kind, namespace: String::new(), labels: String::new() }
+    }
 }
 
 /// Our knowledge of one object.

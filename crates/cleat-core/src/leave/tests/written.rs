@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::world::{NAME, World};
 use crate::leave::agent::{Held, is_dropped};
 use crate::leave::carried::{Carried, Kind};
-use crate::leave::hub::{is_finishing, plan};
+use crate::leave::hub::{Observed, is_finishing, plan};
 use crate::write::Write;
 
 /// A world whose agent knows that it leaves.
@@ -24,6 +24,16 @@ fn told(strategy: &str) -> World {
 fn on_record(world: &World) -> Vec<String> {
     let objects = world.records.values().flat_map(|one| one["spec"]["objects"].as_array().unwrap());
     objects.map(|one| one["name"].as_str().unwrap().to_string()).collect()
+}
+
+/// The conditions, when it has taken long and the agent still lives.
+fn said_later(mut seen: Observed) -> String {
+    seen.now = super::world::at(5000);
+    seen.heartbeat.seen = Some(seen.now);
+    seen.heartbeat.renewed = Some(seen.now);
+    let status = crate::leave::report(&seen, &[]).status.unwrap();
+    let Write::MergeStatus(patch) = status.write else { panic!() };
+    patch["status"]["conditions"].to_string()
 }
 
 #[test]
@@ -160,12 +170,7 @@ fn add_ons_go_when_works_are_held_and_works_when_add_ons_are_gone() {
     assert_eq!(deleted(&world, true), [""; 0]);
     let mut seen = world.observe(false);
     seen.carried.as_mut().unwrap().push(add_on(true));
-    seen.now = super::world::at(5000);
-    seen.heartbeat.seen = Some(seen.now);
-    seen.heartbeat.renewed = Some(seen.now);
-    let status = crate::leave::report(&seen, &[]).status.unwrap();
-    let Write::MergeStatus(patch) = status.write else { panic!() };
-    let said = patch["status"]["conditions"].to_string();
+    let said = said_later(seen);
     assert!(said.contains("add-on logs: held by logs.example/pre-delete"), "{said}");
     assert!(said.contains("1 add-on"), "{said}");
 }
@@ -184,13 +189,7 @@ fn a_work_that_only_another_held_waited_for_a_receipt_that_nobody_wrote() {
     world.hub(None, false, 99).unwrap();
     assert!(world.works["other"]["metadata"]["annotations"][ON_RECORD].is_string());
     // And somebody is told who holds it.
-    let mut seen = world.observe(false);
-    seen.now = super::world::at(5000);
-    seen.heartbeat.seen = Some(seen.now);
-    seen.heartbeat.renewed = Some(seen.now);
-    let status = crate::leave::report(&seen, &[]).status.unwrap();
-    let Write::MergeStatus(patch) = status.write else { panic!() };
-    let said = patch["status"]["conditions"].to_string();
+    let said = said_later(world.observe(false));
     assert!(said.contains("work other: held by example.com/x"), "{said}");
 }
 

@@ -45,9 +45,8 @@ async fn define(hub: &Client) -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
-async fn works_went_while_an_add_on_still_needed_them() -> Result<()> {
-    let mut party = Party::new("addons", Required).await?;
+/// An add-on that its manager takes off in its own time.
+async fn logs(party: &Party) -> Result<(Api<DynamicObject>, DynamicObject)> {
     define(&party.fleet.hub).await?;
     let [group, version, resource] = ADD_ONS;
     let kind = GroupVersionKind::gvk(group, version, "ManagedClusterAddOn");
@@ -62,6 +61,13 @@ async fn works_went_while_an_add_on_still_needed_them() -> Result<()> {
         Ok(create(&add_ons, add_on.clone()).await.ok())
     })
     .await?;
+    Ok((add_ons, add_on))
+}
+
+#[tokio::test]
+async fn works_went_while_an_add_on_still_needed_them() -> Result<()> {
+    let mut party = Party::new("addons", Required).await?;
+    let (add_ons, add_on) = logs(&party).await?;
     party.work("w", vec![party.map("m")], json!({})).await?;
     party.leave().await?;
     seen(&add_ons, "logs", |one: &DynamicObject| one.metadata.deletion_timestamp.is_some()).await?;
@@ -81,20 +87,7 @@ async fn works_went_while_an_add_on_still_needed_them() -> Result<()> {
 #[tokio::test]
 async fn an_add_on_that_brings_a_work_to_take_itself_off_hung() -> Result<()> {
     let mut party = Party::new("predelete", Required).await?;
-    define(&party.fleet.hub).await?;
-    let [group, version, resource] = ADD_ONS;
-    let kind = GroupVersionKind::gvk(group, version, "ManagedClusterAddOn");
-    let kind = ApiResource::from_gvk_with_plural(&kind, resource);
-    let add_ons: Api<DynamicObject> =
-        Api::namespaced_with(party.fleet.hub.clone(), &party.name, &kind);
-    let add_on = json!({
-        "apiVersion": format!("{group}/{version}"), "kind": "ManagedClusterAddOn",
-        "metadata": { "name": "logs", "finalizers": ["logs.example/pre-delete"] },
-    });
-    let add_on = cleat_world::eventually("add-ons to be served", || async {
-        Ok(create(&add_ons, add_on.clone()).await.ok())
-    })
-    .await?;
+    let (add_ons, add_on) = logs(&party).await?;
     party.leave().await?;
     seen(&add_ons, "logs", |one: &DynamicObject| one.metadata.deletion_timestamp.is_some()).await?;
     // What its manager does then.
