@@ -7,5 +7,7 @@ mod dryrun;
 mod faults;
 mod histories;
 mod outlooks;
+mod pruning;
+mod site;
 mod stories;
 mod world;

@@ -9,7 +9,7 @@ use cleat_api::configurationpolicy::FINALIZER;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::stories::{
+use super::site::{
     answer, definition, entry, now, observed, pod, pod_id, policy, spec, status, told, verbs,
 };
 use crate::policy::observed::*;
