@@ -59,8 +59,7 @@ pub(crate) fn plan(seen: &Observed, work: &Work, book: &Book) -> Plan {
     let needs = needs(seen, work, book);
     let leaving = leaving(seen, book);
     let fates = retire::fates(seen, book, leaving.iter());
-    let settled: BTreeSet<&Id> =
-        fates.iter().filter(|(_, fate)| fate.is_settled()).map(|(id, _)| *id).collect();
+    let settled = retire::forgettable(seen, book, &fates);
 
     let claims = claims(seen, work, book, &needs, &settled);
     // An object about to be made anew is struck off first: what is recorded for it would make the

@@ -5,7 +5,7 @@
 //! were seen gone: a custom resource is gone before the workload that serves its finalizer, and
 //! that before its rights, definitions and namespaces.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -137,15 +137,34 @@ pub(crate) const NEEDLESS: &str = "removeStrategy Needless";
 
 /// Whether deleting a namespace or a definition would take along what the work says to keep.
 pub(crate) fn holds_kept(seen: &Observed, book: &Book, holder: &Id) -> bool {
-    let is_inside: &dyn Fn(&Id) -> bool = match (&*holder.group, &*holder.resource) {
-        ("", "namespaces") => &|id| id.namespace == holder.name,
-        ("apiextensions.k8s.io", "customresourcedefinitions") => {
-            let (resource, group) = holder.name.split_once('.').unwrap_or_default();
-            &move |id| id.resource == resource && id.group == group
-        }
-        _ => return false,
-    };
-    book.ids().into_iter().filter(|id| is_inside(id)).any(|id| is_kept(seen, book, id))
+    book.ids().into_iter().any(|id| is_inside(holder, id) && is_kept(seen, book, id))
+}
+
+/// Whether an object goes when this namespace or this definition goes.
+fn is_inside(holder: &Id, id: &Id) -> bool {
+    match (&*holder.group, &*holder.resource) {
+        ("", "namespaces") => id.namespace == holder.name,
+        ("apiextensions.k8s.io", "customresourcedefinitions") => holder
+            .name
+            .split_once('.')
+            .is_some_and(|(resource, group)| id.resource == resource && id.group == group),
+        _ => false,
+    }
+}
+
+/// What of a work that stays can be struck off its ledger: what is settled. But a kept object is
+/// remembered until the namespace or the definition that holds it is settled as well: that one is
+/// spared only because the ledger says what is in it.
+pub(crate) fn forgettable<'a>(
+    seen: &Observed,
+    book: &Book,
+    fates: &BTreeMap<&'a Id, Fate>,
+) -> BTreeSet<&'a Id> {
+    let unsettled = || fates.iter().filter(|(_, fate)| !fate.is_settled());
+    let is_awaited =
+        |id: &Id| unsettled().any(|(holder, _)| is_inside(holder, id)) && is_kept(seen, book, id);
+    let settled = fates.iter().filter(|(_, fate)| fate.is_settled());
+    settled.map(|(id, _)| *id).filter(|id| !is_awaited(id)).collect()
 }
 
 /// Whether an object of the ledger is there and is to stay.

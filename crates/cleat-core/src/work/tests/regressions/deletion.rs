@@ -538,3 +538,17 @@ fn a_namespace_that_holds_only_what_is_kept_was_said_to_hold_what_is_not_ours() 
     seen.contents = [(inner, Contents::Foreign(vec![id(0), id(1)]))].into();
     assert_eq!(why(&seen), "it holds what is not ours: configmaps n/b");
 }
+
+#[test]
+fn a_definition_was_deleted_once_its_kept_object_had_been_forgotten() {
+    let mut world = World::default();
+    world.ask("one", &[(0, 1), (2, 1), (3, 1)]);
+    change(&mut world, |work| work.keep = keep_only(2));
+    settle(&mut world, "one");
+    // Both leave the manifests at once, and the object bears no mark that had to come off first.
+    change(&mut world, |work| work.wanted.retain(|index, _| *index == 0));
+    settle(&mut world, "one");
+    assert!(world.objects.contains_key(&id(2)) && world.objects.contains_key(&id(3)));
+    let book = world.ledger("one").unwrap();
+    assert!(!book.ids().contains(&id(2)) && !book.ids().contains(&id(3)));
+}
