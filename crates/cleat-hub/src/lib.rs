@@ -21,3 +21,4 @@ mod view;
 mod written;
 
 pub use propagation::outlook;
+pub use replicaset::outlook as set_outlook;
