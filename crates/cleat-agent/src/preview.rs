@@ -156,6 +156,7 @@ impl Context {
             work,
             proposed,
             policy,
+            templates,
             configuration_policy,
             leave,
             expires_at: _,
@@ -168,9 +169,9 @@ impl Context {
                     None => self.foresee_works([work.to_owned()].into(), Change::Deleted).await,
                 };
             }
-            // Only a work can be proposed.
+            // Only a work can be proposed, and only a policy has templates.
             _ if proposed.is_some() => {}
-            ("", policy, "", None) => return self.foresee_policy(policy).await,
+            ("", policy, "", None) => return self.foresee_policy(policy, templates).await,
             ("", "", name, None) => return self.foresee_template(name).await,
             ("", "", "", Some(strategy)) => {
                 let change = Change::Leaving(*strategy);

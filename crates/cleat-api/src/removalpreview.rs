@@ -56,6 +56,10 @@ pub struct RemovalPreviewSpec {
     /// from the cluster.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub policy: String,
+    /// Only these templates of the policy are taken away, and the others stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub templates: Vec<String>,
     /// What would become of everything that this one ConfigurationPolicy, in the cluster's namespace
     /// on the cluster, holds, if it were deleted there.
     #[serde(default, skip_serializing_if = "String::is_empty")]

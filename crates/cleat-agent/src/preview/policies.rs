@@ -12,10 +12,12 @@ use super::{Answer, Context};
 use crate::policy_sync::marked_now;
 
 impl Context {
-    /// If a policy that the hub sent were taken away: all its templates go, each in its own way.
-    pub(super) async fn foresee_policy(&self, policy: &str) -> Answer {
+    /// If a policy that the hub sent were taken away: all its templates go, each in its own way. If
+    /// some are named, only they do.
+    pub(super) async fn foresee_policy(&self, policy: &str, templates: &[String]) -> Answer {
         let mut answer = Answer::default();
-        self.foresee_templates(Some(policy), Change::Deleted, &mut answer).await;
+        let goes = |name: &str| templates.is_empty() || templates.iter().any(|one| one == name);
+        self.foresee_templates(Some(policy), goes, Change::Deleted, &mut answer).await;
         answer
     }
 
@@ -46,11 +48,17 @@ impl Context {
         mut answer: Answer,
         strategy: RemoveStrategy,
     ) -> Answer {
-        self.foresee_templates(None, Change::Leaving(strategy), &mut answer).await;
+        self.foresee_templates(None, |_| true, Change::Leaving(strategy), &mut answer).await;
         answer
     }
 
-    async fn foresee_templates(&self, policy: Option<&str>, change: Change, answer: &mut Answer) {
+    async fn foresee_templates(
+        &self,
+        policy: Option<&str>,
+        goes: impl Fn(&str) -> bool,
+        change: Change,
+        answer: &mut Answer,
+    ) {
         let (client, cluster) = (&self.config.cluster_client, &self.config.cluster);
         let marked = match marked_now(client, cluster, policy).await {
             Ok(marked) => marked,
@@ -58,6 +66,9 @@ impl Context {
         };
         for (kind, metadata) in marked {
             let name = metadata.name.clone().unwrap_or_default();
+            if !goes(&name) {
+                continue;
+            }
             if is_ours(&kind) {
                 self.foresee_one(&name, change, answer).await;
                 continue;

@@ -1,25 +1,28 @@
 //! Which clusters are asked what, to know what a file would do.
 //!
 //! The hub itself is asked first, in a dry run, what it would store: it fills in defaults, and it may
-//! refuse.
+//! refuse. The documents of a file are looked at together: what one of them places, another may be.
+
+mod policies;
+mod sets;
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 use cleat_api::manifestwork::{KEEP_ADOPTED, ManifestWork};
 use cleat_api::manifestworkreplicaset::SET_LABEL;
+use cleat_api::policy::name::ROOT_POLICY;
 use cleat_api::removalpreview::{ProposedWork, RemovalPreviewSpec};
 use cleat_core::id::{Id, Target};
 use cleat_core::leave::carried::Carried;
-use cleat_core::replicaset::outlook::{Foreseen, Given, Prospect};
 use cleat_core::write::{Action, Outcome, Side, Write};
-use cleat_hub::set_outlook;
+use cleat_hub::outlook::Given;
+use cleat_hub::placement_outlook;
 use cleat_runtime::execute::{Asking, Executor, Read};
-use kube::api::{Api, ListParams};
-use kube::{Client, ResourceExt as _};
+use kube::Client;
 use serde_json::{Map, Value};
 
-use super::questions::{Question, Questions, of_work};
+use super::questions::{Question, Questions};
 use crate::Refused;
 use crate::connection::executor;
 
@@ -31,30 +34,44 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 enum Kind {
     Work,
     ReplicaSet,
+    Policy,
+    Binding,
+    Placement,
 }
 
 impl Kind {
     fn of(document: &Value) -> Result<Self> {
-        match (text(document, "/apiVersion"), text(document, "/kind")) {
-            ("work.open-cluster-management.io/v1", "ManifestWork") => Ok(Self::Work),
-            ("work.open-cluster-management.io/v1alpha1", "ManifestWorkReplicaSet") => {
-                Ok(Self::ReplicaSet)
+        let (group, _) = text(document, "/apiVersion").split_once('/').unwrap_or_default();
+        let hint = match (group, text(document, "/kind")) {
+            ("work.open-cluster-management.io", "ManifestWork") => return Ok(Self::Work),
+            ("work.open-cluster-management.io", "ManifestWorkReplicaSet") => {
+                return Ok(Self::ReplicaSet);
             }
-            (api_version, kind) => Err(Refused(format!(
-                "what {api_version} {kind} would do cannot be foreseen; only ManifestWorks and \
-                 ManifestWorkReplicaSets can"
-            ))
-            .into()),
-        }
+            ("policy.open-cluster-management.io", "Policy") => return Ok(Self::Policy),
+            ("policy.open-cluster-management.io", "PlacementBinding") => return Ok(Self::Binding),
+            ("cluster.open-cluster-management.io", "Placement") => return Ok(Self::Placement),
+            ("policy.open-cluster-management.io", "ConfigurationPolicy") => {
+                "a ConfigurationPolicy is given to a cluster; `cleat policy dryrun` tries it"
+                    .to_owned()
+            }
+            (group, kind) => format!(
+                "what {kind} of {group:?} would do cannot be foreseen; works, sets of works, \
+                 policies, placements and bindings can"
+            ),
+        };
+        Err(Refused(hint).into())
     }
 
     fn target(self, document: &Value) -> Target {
-        let (version, resource) = match self {
-            Self::Work => ("v1", "manifestworks"),
-            Self::ReplicaSet => ("v1alpha1", "manifestworkreplicasets"),
+        let (group, version, resource) = match self {
+            Self::Work => ("work", "v1", "manifestworks"),
+            Self::ReplicaSet => ("work", "v1alpha1", "manifestworkreplicasets"),
+            Self::Policy => ("policy", "v1", "policies"),
+            Self::Binding => ("policy", "v1", "placementbindings"),
+            Self::Placement => ("cluster", "v1beta1", "placements"),
         };
         let id = Id {
-            group: "work.open-cluster-management.io".to_owned(),
+            group: format!("{group}.open-cluster-management.io"),
             resource: resource.to_owned(),
             namespace: text(document, "/metadata/namespace").to_owned(),
             name: text(document, "/metadata/name").to_owned(),
@@ -96,15 +113,60 @@ pub(super) fn documents(objects: Vec<Value>, namespace: Option<&str>) -> Result<
 pub(super) async fn questions(hub_client: &Client, documents: &[Value]) -> Result<Questions> {
     let executor = executor(Some(hub_client.clone()), None);
     let mut all = Questions::default();
+    let mut changed: BTreeMap<(String, String), Value> = BTreeMap::new();
+    // By namespace.
+    let mut given: BTreeMap<String, Given> = BTreeMap::new();
     for document in documents {
         let kind = Kind::of(document)?;
         let Stored { now, then } = stored(&executor, kind, document).await?;
+        let namespace = text(&then, "/metadata/namespace").to_owned();
+        let name = text(&then, "/metadata/name").to_owned();
+        let here = given.entry(namespace.clone()).or_default();
         match kind {
             Kind::Work => all.all.push(of_changed_work(now, &then)),
-            Kind::ReplicaSet => of_set(hub_client, &then, &mut all).await?,
+            Kind::ReplicaSet => drop(changed.insert((namespace, name), then)),
+            Kind::Policy => {
+                no_copy(&then)?;
+                here.roots.insert(name, then);
+            }
+            Kind::Binding => drop(here.bindings.insert(name, then)),
+            Kind::Placement => match placement_outlook::decided(hub_client, &then).await? {
+                Ok(decided) => drop(here.decided.insert(name, decided)),
+                Err(why) => {
+                    let note = format!("placement {namespace}/{name} decides nothing new: {why}");
+                    all.notes.push(note);
+                }
+            },
         }
     }
+    let nothing = Given::default();
+    for (namespace, given) in &given {
+        let more = sets::bound_to(hub_client, &executor, namespace, &given.decided).await?;
+        for (name, set) in more {
+            changed.entry((namespace.clone(), name)).or_insert(set);
+        }
+    }
+    for ((namespace, _), set) in &changed {
+        let decided = &given.get(namespace).unwrap_or(&nothing).decided;
+        sets::questions(hub_client, set, decided, &mut all).await?;
+    }
+    for (namespace, given) in &given {
+        policies::questions(hub_client, namespace, given, &mut all).await?;
+    }
     Ok(all)
+}
+
+/// A copy is the hub's own, and is put right by its root.
+fn no_copy(policy: &Value) -> Result<()> {
+    let labels = labels(policy);
+    let Some(root) = labels.get(ROOT_POLICY) else { return Ok(()) };
+    let hint = format!(
+        "policy {}/{} is the hub's copy of {}, and would be changed back; apply that one",
+        text(policy, "/metadata/namespace"),
+        text(policy, "/metadata/name"),
+        root.replacen('.', "/", 1)
+    );
+    Err(Refused(hint).into())
 }
 
 /// What is on the hub, and what would be.
@@ -190,6 +252,7 @@ fn annotations(object: &Value) -> BTreeMap<String, String> {
     all
 }
 
+/// The question to a work's cluster.
 fn proposal(work: &str, proposed: ProposedWork) -> Option<RemovalPreviewSpec> {
     Some(RemovalPreviewSpec {
         work: work.to_owned(),
@@ -213,74 +276,6 @@ fn of_changed_work(now: Option<Value>, then: &Value) -> Question {
         spec: proposal(text(then, "/metadata/name"), proposed),
         believed: now.map(|now| Carried::work(&now).objects).unwrap_or_default(),
         notes: note.into_iter().collect(),
-    }
-}
-
-/// The works that a set would make, change and take away.
-async fn of_set(hub_client: &Client, then: &Value, questions: &mut Questions) -> Result<()> {
-    let (namespace, name) = (text(then, "/metadata/namespace"), text(then, "/metadata/name"));
-    let foreseen = set_outlook::works(hub_client, then, &BTreeMap::new()).await?;
-    let foreseen = foreseen
-        .map_err(|why| Refused(format!("manifestworkreplicaset {namespace}/{name}: {why}")))?;
-    let works: Api<ManifestWork> = Api::all(hub_client.clone());
-    let of_set = ListParams::default().labels(&format!("{SET_LABEL}={namespace}.{name}"));
-    let works = works.list(&of_set).await.context("list the works of the set")?;
-    let works: BTreeMap<(String, String), ManifestWork> = works
-        .items
-        .into_iter()
-        .map(|work| ((work.namespace().unwrap_or_default(), work.name_any()), work))
-        .collect();
-    if foreseen.is_empty() {
-        let note = format!("manifestworkreplicaset {namespace}/{name} has no cluster to work on");
-        questions.notes.push(note);
-    }
-    let template = then.pointer("/spec/manifestWorkTemplate").cloned().unwrap_or_default();
-    for Foreseen { cluster, name, prospect } in foreseen {
-        let work = works.get(&(cluster.clone(), name.clone()));
-        questions.all.push(of_set_work(cluster, &name, prospect, work, &template));
-    }
-    Ok(())
-}
-
-fn of_set_work(
-    cluster: String,
-    name: &str,
-    prospect: Prospect,
-    work: Option<&ManifestWork>,
-    template: &Value,
-) -> Question {
-    let told = |note: String| Question {
-        cluster: cluster.clone(),
-        spec: None,
-        believed: Vec::new(),
-        notes: vec![note],
-    };
-    let gone = |note: Option<String>| match work {
-        Some(work) => Question { notes: note.into_iter().collect(), ..of_work(work) },
-        None => told(format!("manifestwork {name} is gone already")),
-    };
-    match prospect {
-        Prospect::Unchanged => told(format!("manifestwork {name} stays as it is")),
-        Prospect::Stays(why) => told(format!("manifestwork {name} stays: {why}")),
-        Prospect::Delete => gone(None),
-        Prospect::DeleteLater(when) => gone(Some(format!("manifestwork {name} goes {when}"))),
-        Prospect::Create(Given { labels, later }) | Prospect::Change(Given { labels, later }) => {
-            let note = later.then(|| {
-                format!("manifestwork {name} gets this when its turn comes in the rollout")
-            });
-            let kept = work.and_then(|work| work.annotations().get(KEEP_ADOPTED).cloned());
-            let proposed = ProposedWork {
-                labels,
-                annotations: kept.map(|kept| (KEEP_ADOPTED.to_owned(), kept)).into_iter().collect(),
-                spec: template.clone(),
-            };
-            Question {
-                spec: proposal(name, proposed),
-                believed: work.map(|work| Carried::work(work).objects).unwrap_or_default(),
-                notes: note.into_iter().collect(),
-                cluster: cluster.clone(),
-            }
-        }
     }
 }
 
@@ -328,7 +323,7 @@ mod tests {
             (vec![], "nothing to apply"),
             (vec![work(json!({ "name": "w" }))], "say which with -n"),
             (vec![work(json!({}))], "no metadata.name"),
-            (vec![other], "v1 Pod"),
+            (vec![other], "what Pod of"),
         ] {
             let refused = documents(wrong, None).unwrap_err();
             assert!(refused.is::<Refused>() && refused.to_string().contains(hint), "{refused}");

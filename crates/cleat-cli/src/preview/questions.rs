@@ -249,7 +249,7 @@ async fn of_policies(hub_client: &Client, subject: &Subject) -> Result<Questions
 }
 
 /// The copy of a policy on one cluster.
-async fn of_copy(
+pub(super) async fn of_copy(
     hub_client: &Client,
     key: &(String, String),
     cluster: String,

@@ -127,7 +127,9 @@ pub fn covers(matter: Matter, object: &Value, question: &RemovalPreview) -> bool
         && match matter {
             Matter::Work => cluster == namespace && asked.work == name,
             Matter::Cluster => cluster == name && asked.leave.is_some(),
-            Matter::Policy => asked.policy == format!("{namespace}.{name}"),
+            Matter::Policy => {
+                asked.policy == format!("{namespace}.{name}") && asked.templates.is_empty()
+            }
             // Which works are a set's is known from their labels only.
             Matter::ReplicaSet => !asked.work.is_empty(),
         }

@@ -4,6 +4,8 @@
 use anyhow::{Context as _, Result};
 use cleat_api::manifestwork::ManifestWork;
 use cleat_api::manifestworkreplicaset::ManifestWorkReplicaSet;
+use cleat_api::placementbinding::PlacementBinding;
+use cleat_api::policy::Policy;
 use cleat_api::removalpreview::{PreviewVerdict, PreviewedObject};
 use cleat_cli::Refused;
 use cleat_cli::preview::foresee_apply;
@@ -173,6 +175,60 @@ async fn a_preview_of_a_set_says_which_clusters_get_and_lose_its_works() -> Resu
     let patch = Patch::Merge(json!({ "spec": { "placementRefs": [{ "name": "there" }] } }));
     sets.patch("web", &PatchParams::default(), &patch).await?;
     gone(&site.maps(), &map).await?;
+    site.tasks.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_preview_of_a_policy_says_where_it_comes_changes_and_goes() -> Result<()> {
+    let site = policies::Site::start("preview-given").await?;
+    site.decide("here", &[&site.name]).await?;
+    let policy = |templates: Vec<Value>| {
+        json!({
+            "apiVersion": "policy.open-cluster-management.io/v1", "kind": "Policy",
+            "metadata": { "name": "p", "namespace": site.team },
+            "spec": { "disabled": false, "policy-templates": templates },
+        })
+    };
+    let binding = json!({
+        "apiVersion": "policy.open-cluster-management.io/v1", "kind": "PlacementBinding",
+        "metadata": { "name": "b", "namespace": site.team },
+        "placementRef": {
+            "apiGroup": "cluster.open-cluster-management.io", "kind": "Placement", "name": "here",
+        },
+        "subjects": [{
+            "apiGroup": "policy.open-cluster-management.io", "kind": "Policy", "name": "p",
+        }],
+    });
+    let [one, two] = ["one", "two"].map(|name| site.template(name, "enforce", "DeleteAll"));
+    let whole = policy(vec![one.clone(), two]);
+    let new = foresee_apply(&site.hub, vec![whole.clone(), binding.clone()], PATIENCE).await?;
+    let note = format!("policy {}/p comes to this cluster", site.team);
+    assert_eq!(part(&new, &site.name)["notes"], json!([note]), "{new}");
+    create(&site.here::<Policy>(), whole).await?;
+    create(&site.here::<PlacementBinding>(), binding.clone()).await?;
+    site.holds("p").await?;
+
+    // One template goes, and with it what it made; the other stays.
+    let less = policy(vec![one]);
+    let changed = foresee_apply(&site.hub, vec![less], PATIENCE).await?;
+    let lost = objects(part(&changed, &site.name));
+    let expected = [("two", PreviewVerdict::Delete, "spec.pruneObjectBehavior")];
+    assert_eq!(told(&lost), expected, "{changed}");
+    // Bound elsewhere, it leaves with everything.
+    site.decide("there", &[&site.silent]).await?;
+    let mut elsewhere = binding;
+    elsewhere["placementRef"]["name"] = "there".into();
+    let moved = foresee_apply(&site.hub, vec![elsewhere], PATIENCE).await?;
+    let lost = objects(part(&moved, &site.name));
+    let names: Vec<&str> = told(&lost).iter().map(|(name, ..)| *name).collect();
+    assert_eq!(names, ["one", "two"], "{moved}");
+    let note = format!("policy {}/p comes to this cluster", site.team);
+    assert_eq!(part(&moved, &site.silent)["notes"], json!([note]), "{moved}");
+    // Nothing happened by asking.
+    for name in ["one", "two"] {
+        assert!(site.maps().get(name).await?.metadata.deletion_timestamp.is_none());
+    }
     site.tasks.shutdown().await;
     Ok(())
 }

@@ -91,7 +91,7 @@ impl Site {
     }
 
     /// A template that wants a map of its own name.
-    fn template(&self, name: &str, action: &str, prune: &str) -> Value {
+    pub(crate) fn template(&self, name: &str, action: &str, prune: &str) -> Value {
         json!({ "objectDefinition": {
             "apiVersion": "policy.open-cluster-management.io/v1", "kind": "ConfigurationPolicy",
             "metadata": { "name": name },
@@ -154,7 +154,7 @@ impl Site {
     }
 
     /// The copy on the hub, once its cluster says that it holds.
-    async fn holds(&self, policy: &str) -> Result<Policy> {
+    pub(crate) async fn holds(&self, policy: &str) -> Result<Policy> {
         let name = format!("{}.{policy}", self.team);
         seen(&self.copies(), &name, |policy: &Policy| {
             let status = policy.status.as_ref();
