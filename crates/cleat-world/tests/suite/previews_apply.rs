@@ -2,8 +2,12 @@
 //! that.
 
 use anyhow::{Context as _, Result};
+use cleat_api::managedcluster::ManagedCluster;
+use cleat_api::managedclusterset::ManagedClusterSet;
+use cleat_api::managedclustersetbinding::ManagedClusterSetBinding;
 use cleat_api::manifestwork::ManifestWork;
 use cleat_api::manifestworkreplicaset::ManifestWorkReplicaSet;
+use cleat_api::placement::Placement;
 use cleat_api::placementbinding::PlacementBinding;
 use cleat_api::policy::Policy;
 use cleat_api::removalpreview::{PreviewVerdict, PreviewedObject};
@@ -134,26 +138,29 @@ async fn a_preview_of_a_new_work_knows_what_it_brings_along() -> Result<()> {
     site.end().await
 }
 
+/// A set of works that want one map.
+fn set(site: &policies::Site, placement: &str, value: &str) -> Value {
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "shop", "namespace": site.name }, "data": { "key": value },
+    });
+    json!({
+        "apiVersion": "work.open-cluster-management.io/v1alpha1",
+        "kind": "ManifestWorkReplicaSet",
+        "metadata": { "name": "web", "namespace": site.team },
+        "spec": {
+            "placementRefs": [{ "name": placement }],
+            "manifestWorkTemplate": { "workload": { "manifests": [map] } },
+        },
+    })
+}
+
 #[tokio::test]
 async fn a_preview_of_a_set_says_which_clusters_get_and_lose_its_works() -> Result<()> {
     let site = policies::Site::start("preview-sets").await?;
     site.decide("here", &[&site.name]).await?;
     site.decide("there", &[&site.silent]).await?;
-    let set = |placement: &str, value: &str| {
-        let map = json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": { "name": "shop", "namespace": site.name }, "data": { "key": value },
-        });
-        json!({
-            "apiVersion": "work.open-cluster-management.io/v1alpha1",
-            "kind": "ManifestWorkReplicaSet",
-            "metadata": { "name": "web", "namespace": site.team },
-            "spec": {
-                "placementRefs": [{ "name": placement }],
-                "manifestWorkTemplate": { "workload": { "manifests": [map] } },
-            },
-        })
-    };
+    let set = |placement: &str, value: &str| set(&site, placement, value);
     let new = foresee_apply(&site.hub, vec![set("here", "1")], PATIENCE).await?;
     let made = objects(part(&new, &site.name));
     assert_eq!(told(&made), [("shop", PreviewVerdict::Create, MANIFESTS)], "{new}");
@@ -229,6 +236,51 @@ async fn a_preview_of_a_policy_says_where_it_comes_changes_and_goes() -> Result<
     for name in ["one", "two"] {
         assert!(site.maps().get(name).await?.metadata.deletion_timestamp.is_none());
     }
+    site.tasks.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_preview_of_a_placement_says_what_moves_with_it() -> Result<()> {
+    const LABEL: &str = "cleat.dev/test";
+    let site = policies::Site::start("preview-moved").await?;
+    let clusters: Api<ManagedCluster> = Api::all(site.hub.clone());
+    for (name, at) in [(&site.name, "here"), (&site.silent, "there")] {
+        let labels = json!({ LABEL: site.team, "at": at });
+        let patch = Patch::Merge(json!({ "metadata": { "labels": labels } }));
+        clusters.patch(name, &PatchParams::default(), &patch).await?;
+    }
+    let selector = json!({
+        "selectorType": "LabelSelector", "labelSelector": { "matchLabels": { LABEL: site.team } },
+    });
+    let choice =
+        json!({ "metadata": { "name": site.team }, "spec": { "clusterSelector": selector } });
+    create(&Api::<ManagedClusterSet>::all(site.hub.clone()), choice).await?;
+    let bound = json!({ "metadata": { "name": site.team }, "spec": { "clusterSet": site.team } });
+    create(&site.here::<ManagedClusterSetBinding>(), bound).await?;
+    let placement = |at: &str| {
+        let wanted = json!({ "labelSelector": { "matchLabels": { "at": at } } });
+        json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
+            "metadata": { "name": "pick", "namespace": site.team },
+            "spec": { "predicates": [{ "requiredClusterSelector": wanted }] },
+        })
+    };
+    let placements: Api<Placement> = site.here();
+    create(&placements, placement("here")).await?;
+    create(&site.here::<ManifestWorkReplicaSet>(), set(&site, "pick", "1")).await?;
+    let map = seen(&site.maps(), "shop", |_| true).await?;
+
+    let same = foresee_apply(&site.hub, vec![placement("here")], PATIENCE).await?;
+    assert_eq!(objects(part(&same, &site.name)), [], "{same}");
+    let moved = foresee_apply(&site.hub, vec![placement("there")], SHORT).await?;
+    assert_eq!(part(&moved, &site.silent)["answered"], false, "{moved}");
+    let lost = objects(part(&moved, &site.name));
+    assert_eq!(told(&lost), [("shop", PreviewVerdict::Delete, "spec.deleteOption")], "{moved}");
+    let spec = placement("there")["spec"].clone();
+    let patch = Patch::Merge(json!({ "spec": spec }));
+    placements.patch("pick", &PatchParams::default(), &patch).await?;
+    gone(&site.maps(), &map).await?;
     site.tasks.shutdown().await;
     Ok(())
 }
