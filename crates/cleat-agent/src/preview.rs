@@ -161,17 +161,23 @@ impl Context {
             leave,
             expires_at: _,
         } = spec;
-        match (work.as_str(), policy.as_str(), configuration_policy.as_str(), leave) {
+        let removal = (work.as_str(), policy.as_str(), configuration_policy.as_str(), leave);
+        match (removal, proposed, templates) {
+            (("", "", "", None), Some(proposed), None) => {
+                return self.foresee_proposed(proposed).await;
+            }
+            (("", "", "", None), None, Some(templates)) => {
+                return self.foresee_taken(templates).await;
+            }
+            (_, None, None) => {}
+            _ => return unclear(),
+        }
+        match removal {
             ("", "", "", None) => {}
             (work, "", "", None) => {
-                return match proposed {
-                    Some(proposed) => self.foresee_proposed(work, proposed).await,
-                    None => self.foresee_works([work.to_owned()].into(), Change::Deleted).await,
-                };
+                return self.foresee_works([work.to_owned()].into(), Change::Deleted).await;
             }
-            // Only a work can be proposed, and only a policy has templates.
-            _ if proposed.is_some() => {}
-            ("", policy, "", None) => return self.foresee_policy(policy, templates).await,
+            ("", policy, "", None) => return self.foresee_policy(policy).await,
             ("", "", name, None) => return self.foresee_template(name).await,
             ("", "", "", Some(strategy)) => {
                 let change = Change::Leaving(*strategy);
@@ -180,8 +186,7 @@ impl Context {
             }
             _ => {}
         }
-        let hint = "name one of a work, a policy, a configurationPolicy or a strategy to leave by";
-        Answer { problems: vec![hint.to_owned()], ..Answer::default() }
+        unclear()
     }
 
     async fn foresee_works(&self, names: BTreeSet<String>, change: Change) -> Answer {
@@ -222,6 +227,12 @@ impl Context {
             seen.contents.insert(id, contents);
         }
     }
+}
+
+/// Nobody can tell what is asked.
+fn unclear() -> Answer {
+    let hint = "name one of a work, a policy, a configurationPolicy or a strategy to leave by";
+    Answer { problems: vec![hint.to_owned()], ..Answer::default() }
 }
 
 impl Inquirer {

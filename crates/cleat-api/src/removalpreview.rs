@@ -45,21 +45,20 @@ pub const APPROVED_PLAN: &str = "cleat.dev/approved-plan";
 )]
 #[serde(rename_all = "camelCase")]
 pub struct RemovalPreviewSpec {
-    /// What would become of the objects of this work if it were deleted, or if it said what is
-    /// proposed.
+    /// What would become of the objects of this work if it were deleted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub work: String,
-    /// The work is not deleted: it says this from then on, whether there is one now or not.
+    /// What would become of everything if there were such a work, or it said this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proposed: Option<ProposedWork>,
     /// What would become of everything that the templates of this policy hold, if it were taken away
     /// from the cluster.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub policy: String,
-    /// Only these templates of the policy are taken away, and the others stay.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
-    pub templates: Vec<String>,
+    /// What would become of everything that some templates of a policy hold, if only they were taken
+    /// away from the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub templates: Option<TakenTemplates>,
     /// What would become of everything that this one ConfigurationPolicy, in the cluster's namespace
     /// on the cluster, holds, if it were deleted there.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -72,10 +71,13 @@ pub struct RemovalPreviewSpec {
     pub expires_at: Option<Time>,
 }
 
-/// A work as somebody thinks of making it.
+/// A work as somebody thinks of making it. It is named here and not beside, so that an agent that knows
+/// of no such questions is not asked about the end of that work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProposedWork {
+    /// Its name.
+    pub name: String,
     /// All labels it would have.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
@@ -85,6 +87,17 @@ pub struct ProposedWork {
     /// Its spec, as a hub would store it.
     #[schemars(schema_with = "stored")]
     pub spec: Value,
+}
+
+/// Templates that somebody thinks of taking out of a policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TakenTemplates {
+    /// The policy, as the hub's copy of it is named.
+    pub policy: String,
+    /// The names of the templates.
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub names: Vec<String>,
 }
 
 /// What was found valid by the definition of another kind.

@@ -3,6 +3,7 @@
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_api::policy::GROUP;
 use cleat_api::policy::name::PARENT_POLICY;
+use cleat_api::removalpreview::TakenTemplates;
 use cleat_core::id::Id;
 use cleat_core::work::outlook::{Change, Foreseen, Prospect};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -12,11 +13,18 @@ use super::{Answer, Context};
 use crate::policy_sync::marked_now;
 
 impl Context {
-    /// If a policy that the hub sent were taken away: all its templates go, each in its own way. If
-    /// some are named, only they do.
-    pub(super) async fn foresee_policy(&self, policy: &str, templates: &[String]) -> Answer {
+    /// If a policy that the hub sent were taken away: all its templates go, each in its own way.
+    pub(super) async fn foresee_policy(&self, policy: &str) -> Answer {
         let mut answer = Answer::default();
-        let goes = |name: &str| templates.is_empty() || templates.iter().any(|one| one == name);
+        self.foresee_templates(Some(policy), |_| true, Change::Deleted, &mut answer).await;
+        answer
+    }
+
+    /// If some of its templates were.
+    pub(super) async fn foresee_taken(&self, taken: &TakenTemplates) -> Answer {
+        let TakenTemplates { policy, names } = taken;
+        let mut answer = Answer::default();
+        let goes = |name: &str| names.iter().any(|one| one == name);
         self.foresee_templates(Some(policy), goes, Change::Deleted, &mut answer).await;
         answer
     }

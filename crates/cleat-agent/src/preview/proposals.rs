@@ -13,9 +13,10 @@ use super::rehearse::Trial;
 use super::{Answer, Context};
 
 impl Context {
-    pub(super) async fn foresee_proposed(&self, name: &str, proposed: &ProposedWork) -> Answer {
+    pub(super) async fn foresee_proposed(&self, proposed: &ProposedWork) -> Answer {
         let mut answer = Answer::default();
-        let imagined = match self.config.works.imagined(name, proposed).await {
+        let name = &proposed.name;
+        let imagined = match self.config.works.imagined(proposed).await {
             Some(Ok(imagined)) => imagined,
             Some(Err(why)) => {
                 answer.problems.push(format!("work {name}: {why}"));
@@ -47,7 +48,7 @@ impl Context {
             }));
             outlook.push(foreseen);
         }
-        answer.outlooks.insert(name.to_owned(), outlook);
+        answer.outlooks.insert(name.clone(), outlook);
         answer
     }
 }

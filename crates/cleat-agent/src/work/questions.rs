@@ -60,12 +60,8 @@ impl Works {
 
     /// What a pass over a work would see if the work said this, after what it has to do now. The error
     /// is for users. `None`: the story has ended.
-    pub async fn imagined(
-        &self,
-        name: &str,
-        proposed: &ProposedWork,
-    ) -> Option<Result<Observed, String>> {
-        let seen = self.seen(name).await?;
+    pub async fn imagined(&self, proposed: &ProposedWork) -> Option<Result<Observed, String>> {
+        let seen = self.seen(&proposed.name).await?;
         Some(self.context.imagine(seen, proposed).await)
     }
 }

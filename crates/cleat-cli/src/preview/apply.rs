@@ -253,12 +253,8 @@ fn annotations(object: &Value) -> BTreeMap<String, String> {
 }
 
 /// The question to a work's cluster.
-fn proposal(work: &str, proposed: ProposedWork) -> Option<RemovalPreviewSpec> {
-    Some(RemovalPreviewSpec {
-        work: work.to_owned(),
-        proposed: Some(proposed),
-        ..RemovalPreviewSpec::default()
-    })
+fn proposal(proposed: ProposedWork) -> Option<RemovalPreviewSpec> {
+    Some(RemovalPreviewSpec { proposed: Some(proposed), ..RemovalPreviewSpec::default() })
 }
 
 fn of_changed_work(now: Option<Value>, then: &Value) -> Question {
@@ -267,13 +263,14 @@ fn of_changed_work(now: Option<Value>, then: &Value) -> Question {
     let owner = labels.get(SET_LABEL).map(|set| set.replacen('.', "/", 1));
     let note = owner.map(|set| format!("manifestworkreplicaset {set} would change it back"));
     let proposed = ProposedWork {
+        name: text(then, "/metadata/name").to_owned(),
         labels,
         annotations: annotations(then),
         spec: then.get("spec").cloned().unwrap_or_default(),
     };
     Question {
         cluster: text(then, "/metadata/namespace").to_owned(),
-        spec: proposal(text(then, "/metadata/name"), proposed),
+        spec: proposal(proposed),
         believed: now.map(|now| Carried::work(&now).objects).unwrap_or_default(),
         notes: note.into_iter().collect(),
     }

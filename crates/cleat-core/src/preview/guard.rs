@@ -124,12 +124,11 @@ pub fn covers(matter: Matter, object: &Value, question: &RemovalPreview) -> bool
     let answered = question.status.as_ref().is_some_and(|status| status.answered_at.is_some());
     answered
         && asked.proposed.is_none()
+        && asked.templates.is_none()
         && match matter {
             Matter::Work => cluster == namespace && asked.work == name,
             Matter::Cluster => cluster == name && asked.leave.is_some(),
-            Matter::Policy => {
-                asked.policy == format!("{namespace}.{name}") && asked.templates.is_empty()
-            }
+            Matter::Policy => asked.policy == format!("{namespace}.{name}"),
             // Which works are a set's is known from their labels only.
             Matter::ReplicaSet => !asked.work.is_empty(),
         }
@@ -241,7 +240,7 @@ mod tests {
         assert!(!covered("c1", json!({ "work": "v" }), answered()));
         assert!(!covered("c1", json!({ "policy": "w" }), answered()));
         // Agreeing to a change is not agreeing to the end.
-        let proposed = json!({ "work": "w", "proposed": { "spec": {} } });
+        let proposed = json!({ "work": "w", "proposed": { "name": "w", "spec": {} } });
         assert!(!covered("c1", proposed, answered()));
         let size = Size { objects: 30, clusters: 1 };
         assert_eq!(

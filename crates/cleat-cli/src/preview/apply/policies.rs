@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context as _, Result};
 use cleat_api::policy::Policy;
-use cleat_api::removalpreview::RemovalPreviewSpec;
+use cleat_api::removalpreview::{RemovalPreviewSpec, TakenTemplates};
 use cleat_core::leave::carried::Carried;
 use cleat_core::propagation::outlook::Proposed;
 use cleat_core::propagation::replica_name;
@@ -85,11 +85,8 @@ async fn of_changed(
     if left.is_empty() {
         return Ok(Question { cluster, spec: None, believed: Vec::new(), notes });
     }
-    let spec = RemovalPreviewSpec {
-        policy: replica_name(key),
-        templates: left,
-        ..RemovalPreviewSpec::default()
-    };
+    let taken = TakenTemplates { policy: replica_name(key), names: left };
+    let spec = RemovalPreviewSpec { templates: Some(taken), ..RemovalPreviewSpec::default() };
     let believed =
         copy.map(|copy| Carried::policy(&copy.metadata, copy.status.unwrap_or_default()).objects);
     Ok(Question { cluster, spec: Some(spec), believed: believed.unwrap_or_default(), notes })

@@ -110,12 +110,13 @@ fn of_work_of_set(
             });
             let kept = work.and_then(|work| work.annotations().get(KEEP_ADOPTED).cloned());
             let proposed = ProposedWork {
+                name: name.to_owned(),
                 labels,
                 annotations: kept.map(|kept| (KEEP_ADOPTED.to_owned(), kept)).into_iter().collect(),
                 spec: template.clone(),
             };
             Question {
-                spec: proposal(name, proposed),
+                spec: proposal(proposed),
                 believed: work.map(|work| Carried::work(work).objects).unwrap_or_default(),
                 notes: note.into_iter().collect(),
                 cluster: cluster.clone(),
