@@ -163,8 +163,12 @@ pub(crate) async fn still(
         return Ok(foreseen);
     }
     let before = ask::earlier(hub_client, subject, plan).await?;
-    let different = match before {
-        Some(before) => changes(&before, &foreseen.parts(), MOST_CHANGES).join("\n  "),
+    let different = before.map(|before| changes(&before, &foreseen.parts(), MOST_CHANGES));
+    let different = match different {
+        Some(different) if different.is_empty() => {
+            "the objects are the same, but not what the hub says of it".to_owned()
+        }
+        Some(different) => different.join("\n  "),
         None => "the plan is not on the hub any more, so what differs cannot be told".to_owned(),
     };
     Err(Refused(format!(

@@ -1,6 +1,7 @@
 //! Asking clusters through the hub what a removal or a change would do, and waiting for their answers.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -48,8 +49,22 @@ pub(crate) struct Answer {
 impl Foreseen {
     fn of(subject: &Subject, clusters: Vec<Answer>, notes: Vec<String>) -> Self {
         let mut foreseen = Self { plan: String::new(), clusters, notes };
-        foreseen.plan = plan_hash(&subject.seal(), &foreseen.parts());
+        foreseen.plan = plan_hash(&foreseen.sealed(subject), &foreseen.parts());
         foreseen
+    }
+
+    /// What a file does to copies of policies, and when, is only told, so that counts as well.
+    fn sealed(&self, subject: &Subject) -> String {
+        let mut seal = subject.seal();
+        if let Subject::Apply { .. } = subject {
+            for one in &self.clusters {
+                for note in &one.notes {
+                    // Writing to a string cannot fail.
+                    let _ = write!(seal, "\n{}: {note}", one.cluster);
+                }
+            }
+        }
+        seal
     }
 
     pub(crate) fn parts(&self) -> Vec<Part> {
