@@ -112,7 +112,7 @@ fn run_suite(kubeconfig: &Path, args: &[String]) -> Result<()> {
         // The whole workspace, as `cargo test --workspace` builds it: naming packages would choose
         // other features of the dependencies, and build everything a second time.
         .args(["test", "--quiet", "--workspace", "--test", "suite", "--test", "automation"])
-        .args(["--test", "policy_commands", "--"])
+        .args(["--test", "policy_commands", "--test", "stuck_unjoin", "--"])
         .args(args)
         .env("RUST_TEST_THREADS", at_once)
         .env(cleat_world::world::WORLD, kubeconfig)

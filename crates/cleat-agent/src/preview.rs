@@ -1,10 +1,12 @@
-//! Answers what a removal would do on this cluster.
+//! Answers what a removal, or a change of a work, would do on this cluster.
 //!
 //! Questions and answers are objects on the hub, so nobody has to dial in. Everything here is read or
 //! only tried (dry runs); the one write is the answer.
 
 mod inquire;
 mod policies;
+mod proposals;
+mod rehearse;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,6 +31,7 @@ use kube::Client;
 use serde_json::json;
 
 pub use self::inquire::Inquirer;
+use self::rehearse::Trial;
 use crate::policy::Policies;
 use crate::work::{FIELD_MANAGER, Works};
 
@@ -56,6 +59,8 @@ pub struct Config {
 pub(crate) struct Answer {
     /// By the work or the policy that brought it.
     outlooks: BTreeMap<String, Vec<Foreseen>>,
+    /// What would be written.
+    trials: Vec<Trial>,
     problems: Vec<String>,
     notes: Vec<String>,
 }
@@ -147,8 +152,27 @@ impl Context {
 
     /// What would become of everything the question is about, and what cannot be said.
     async fn foresee(&self, spec: &RemovalPreviewSpec) -> Answer {
-        let RemovalPreviewSpec { work, policy, configuration_policy, leave, expires_at: _ } = spec;
-        match (work.as_str(), policy.as_str(), configuration_policy.as_str(), leave) {
+        let RemovalPreviewSpec {
+            work,
+            proposed,
+            policy,
+            templates,
+            configuration_policy,
+            leave,
+            expires_at: _,
+        } = spec;
+        let removal = (work.as_str(), policy.as_str(), configuration_policy.as_str(), leave);
+        match (removal, proposed, templates) {
+            (("", "", "", None), Some(proposed), None) => {
+                return self.foresee_proposed(proposed).await;
+            }
+            (("", "", "", None), None, Some(templates)) => {
+                return self.foresee_taken(templates).await;
+            }
+            (_, None, None) => {}
+            _ => return unclear(),
+        }
+        match removal {
             ("", "", "", None) => {}
             (work, "", "", None) => {
                 return self.foresee_works([work.to_owned()].into(), Change::Deleted).await;
@@ -162,8 +186,7 @@ impl Context {
             }
             _ => {}
         }
-        let hint = "name one of a work, a policy, a configurationPolicy or a strategy to leave by";
-        Answer { problems: vec![hint.to_owned()], ..Answer::default() }
+        unclear()
     }
 
     async fn foresee_works(&self, names: BTreeSet<String>, change: Change) -> Answer {
@@ -206,21 +229,36 @@ impl Context {
     }
 }
 
+/// Nobody can tell what is asked.
+fn unclear() -> Answer {
+    let hint = "name one of a work, a policy, a configurationPolicy or a strategy to leave by";
+    Answer { problems: vec![hint.to_owned()], ..Answer::default() }
+}
+
 impl Inquirer {
     /// The answer with what else would go and what would stand in the way.
     async fn answered(&self, answer: Answer) -> RemovalPreviewStatus {
-        let Answer { outlooks, problems, notes } = answer;
-        let objects = self.objects(outlooks).await;
+        let Answer { outlooks, trials, problems, notes } = answer;
+        let objects = self.objects_tried(outlooks, trials).await;
         preview::listed(objects, problems, notes, Timestamp::now())
     }
 
     /// What would become of objects, by what brought them, with what else would go and what would
     /// stand in the way.
     pub async fn objects(&self, outlooks: BTreeMap<String, Vec<Foreseen>>) -> Vec<PreviewedObject> {
-        let goes = |one: &&Foreseen| matches!(one.prospect, Prospect::Delete);
+        self.objects_tried(outlooks, Vec::new()).await
+    }
+
+    async fn objects_tried(
+        &self,
+        outlooks: BTreeMap<String, Vec<Foreseen>>,
+        trials: Vec<Trial>,
+    ) -> Vec<PreviewedObject> {
+        let goes = |one: &&Foreseen| matches!(one.prospect, Prospect::Delete | Prospect::Recreate);
         let going: Vec<Foreseen> = outlooks.values().flatten().filter(goes).cloned().collect();
         let planned: BTreeSet<Id> = going.iter().map(|one| one.id.clone()).collect();
-        let inquiries = self.inquire(going).await;
+        let mut inquiries = self.inquire(going).await;
+        inquiries.extend(self.rehearse(trials).await);
         let mut objects = Vec::new();
         for (name, foreseen) in outlooks {
             objects.extend(preview::objects(&name, foreseen, &inquiries, &planned));

@@ -1,12 +1,16 @@
 //! RemovalPreview: a question to a cluster's agent, what a removal would do there, and its answer.
+//! What a changed work would do is asked the same way: what it would take away is part of the answer.
 //!
 //! The hub never dials a cluster, so whoever wants to know asks through the cluster's namespace. The
 //! answer is of one moment; a question that was not answered in time is not an empty answer.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_derive::CustomResource;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::managedcluster::RemoveStrategy;
 
@@ -44,10 +48,17 @@ pub struct RemovalPreviewSpec {
     /// What would become of the objects of this work if it were deleted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub work: String,
+    /// What would become of everything if there were such a work, or it said this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proposed: Option<ProposedWork>,
     /// What would become of everything that the templates of this policy hold, if it were taken away
     /// from the cluster.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub policy: String,
+    /// What would become of everything that some templates of a policy hold, if only they were taken
+    /// away from the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub templates: Option<TakenTemplates>,
     /// What would become of everything that this one ConfigurationPolicy, in the cluster's namespace
     /// on the cluster, holds, if it were deleted there.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -58,6 +69,40 @@ pub struct RemovalPreviewSpec {
     /// Nobody waits for the answer any more, and the question may be deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Time>,
+}
+
+/// A work as somebody thinks of making it. It is named here and not beside, so that an agent that knows
+/// of no such questions is not asked about the end of that work.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProposedWork {
+    /// Its name.
+    pub name: String,
+    /// All labels it would have.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// All annotations it would have that mean something to an agent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// Its spec, as a hub would store it.
+    #[schemars(schema_with = "stored")]
+    pub spec: Value,
+}
+
+/// Templates that somebody thinks of taking out of a policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TakenTemplates {
+    /// The policy, as the hub's copy of it is named.
+    pub policy: String,
+    /// The names of the templates.
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub names: Vec<String>,
+}
+
+/// What was found valid by the definition of another kind.
+fn stored(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 
 /// What the cluster's agent answered.
@@ -125,7 +170,7 @@ pub struct PreviewedObject {
     /// How many objects would go with it that nobody lists: what is in a namespace, or of a kind.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub takes_along: i64,
-    /// What else would go with it, in words.
+    /// What else would go with it, or what would change in it, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub effects: Vec<String>,
@@ -142,6 +187,14 @@ pub struct PreviewedObject {
 pub enum PreviewVerdict {
     /// It would be deleted.
     Delete,
+    /// It would be deleted and made anew.
+    Recreate,
+    /// It would be made.
+    Create,
+    /// It would be changed.
+    Change,
+    /// It is there already, and would be taken over.
+    Adopt,
     /// It would stay because the work says so, without our mark.
     Orphan,
     /// It would stay because it is somebody else's, or also somebody else's, or because its policy
@@ -151,6 +204,10 @@ pub enum PreviewVerdict {
     StripMarks,
     /// There is nothing of that name.
     Gone,
+    /// Something is asked for that could not be done.
+    Stuck,
+    /// It is as it should be.
+    Unchanged,
     /// It cannot be said.
     #[default]
     Unknown,
@@ -160,10 +217,16 @@ impl PreviewVerdict {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Delete => "delete",
+            Self::Recreate => "recreate",
+            Self::Create => "create",
+            Self::Change => "change",
+            Self::Adopt => "adopt",
             Self::Orphan => "orphan",
             Self::Keep => "keep",
             Self::StripMarks => "strip marks",
             Self::Gone => "gone",
+            Self::Stuck => "stuck",
+            Self::Unchanged => "unchanged",
             Self::Unknown => "unknown",
         }
     }

@@ -209,6 +209,7 @@ fn target(subject: &Subject) -> Result<Target> {
         }
         Subject::Template { namespace, name } => return Ok(template_target(namespace, name)),
         Subject::Leave { .. } => bail!("clusters leave with `cleat unjoin`"),
+        Subject::Apply { .. } => bail!("what a file says is applied, not deleted"),
         Subject::Object { .. } => {
             let hint = format!("{subject} is no kind of ours; `kubectl delete` deletes it");
             return Err(Refused(hint).into());

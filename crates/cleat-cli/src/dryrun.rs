@@ -29,6 +29,7 @@ use serde_json::{Value, json};
 use self::cluster::Cluster;
 use self::colour::Colours;
 use self::input::Tried;
+pub(crate) use self::input::objects;
 use self::kinds::Kinds;
 use self::log::{Log, Logged};
 use crate::Which;

@@ -1,11 +1,13 @@
-//! `cleat preview`: what a removal would do, before anybody does it.
+//! `cleat preview`: what a removal or a change would do, before anybody does it.
 
+mod apply;
 mod ask;
 mod direct;
 mod questions;
 mod show;
 mod subject;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -22,13 +24,15 @@ pub(crate) use self::show::summary;
 pub(crate) use self::subject::Subject;
 use crate::Refused;
 use crate::connection::{HubArgs, Which, block_on};
+use crate::dryrun::objects;
 use crate::strategy::Strategy;
 
 /// How many differences between two plans are told.
 const MOST_CHANGES: usize = 20;
 
-/// Shows what a removal would do on each cluster: what would be deleted, orphaned or kept, why and by
-/// which field, what would go along, and what would stand in the way. Nothing is changed: the
+/// Shows what a removal or a change would do on each cluster: what would be deleted, orphaned, kept,
+/// made or changed, why and by which field, what would go along, and what would stand in the way.
+/// Nothing is changed: the
 /// clusters' agents answer from what they see and from dry runs; objects on the very server that
 /// --context names are looked at there. A cluster that does not answer is unknown, not empty. The
 /// plan's hash at the end is good for `cleat delete --plan` and
@@ -61,6 +65,22 @@ enum Verb {
         #[arg(long, short)]
         namespace: Option<String>,
     },
+    /// If this file were applied to the hub
+    ///
+    /// Its documents may be manifestworks, manifestworkreplicasets, policies, placementbindings and
+    /// placements, and are looked at together. What the file says is taken for the whole of them, as
+    /// `kubectl replace` does.
+    Apply {
+        /// A file or a folder of YAML or JSON, or - for standard input
+        #[arg(long, short, required = true)]
+        filename: Vec<PathBuf>,
+        /// The namespace of what names none
+        #[arg(long, short)]
+        namespace: Option<String>,
+        /// The hash that an earlier preview printed: refuse if it would do something else by now
+        #[arg(long)]
+        plan: Option<String>,
+    },
     /// If this cluster left the fleet
     Unjoin {
         /// The cluster
@@ -80,17 +100,26 @@ enum Output {
 pub fn run(args: &Args) -> Result<()> {
     block_on(async {
         let hub_client = Which::from(&args.hub).client().await?;
-        let subject = match &args.verb {
-            Verb::Delete { what, namespace } => Subject::parse(what, namespace.as_deref())?,
-            Verb::Unjoin { name, remove_strategy } => Subject::Leave {
-                cluster: name.clone(),
-                strategy: remove_strategy.map(RemoveStrategy::from),
-            },
+        let (subject, plan) = match &args.verb {
+            Verb::Delete { what, namespace } => (Subject::parse(what, namespace.as_deref())?, None),
+            Verb::Apply { filename, namespace, plan } => {
+                let documents = apply::documents(objects(filename)?, namespace.as_deref())?;
+                (Subject::Apply { documents }, plan.as_deref())
+            }
+            Verb::Unjoin { name, remove_strategy } => {
+                let strategy = remove_strategy.map(RemoveStrategy::from);
+                (Subject::Leave { cluster: name.clone(), strategy }, None)
+            }
         };
         let patience = Duration::from_secs(args.timeout.max(1));
-        let foreseen = ask(&hub_client, &subject, patience)
-            .await
-            .with_context(|| format!("foresee the end of {subject}"))?;
+        let foreseen = match plan {
+            Some(plan) => still(&hub_client, &subject, plan, patience).await,
+            None => ask(&hub_client, &subject, patience).await,
+        };
+        let foreseen = foreseen.with_context(|| match &subject {
+            Subject::Apply { .. } => format!("foresee what becomes of {subject}"),
+            _ => format!("foresee the end of {subject}"),
+        })?;
         let text = match args.output {
             None => show::text(&foreseen, show::colours()),
             Some(Output::Json) => serde_json::to_string_pretty(&show::value(&foreseen))? + "\n",
@@ -112,6 +141,16 @@ pub async fn foresee(
     Ok(show::value(&ask(client, &subject, patience).await?))
 }
 
+/// What applying these objects would do, as `-o json` prints it, to whoever has a client already.
+pub async fn foresee_apply(
+    client: &Client,
+    documents: Vec<Value>,
+    patience: Duration,
+) -> Result<Value> {
+    let documents = apply::documents(documents, None)?;
+    Ok(show::value(&ask(client, &Subject::Apply { documents }, patience).await?))
+}
+
 /// Looks again at what somebody agreed to under this hash, and refuses if it is not that any more.
 pub(crate) async fn still(
     hub_client: &Client,
@@ -123,9 +162,13 @@ pub(crate) async fn still(
     if foreseen.plan == plan {
         return Ok(foreseen);
     }
-    let before = ask::earlier(hub_client, plan).await?;
-    let different = match before {
-        Some(before) => changes(&before, &foreseen.parts(), MOST_CHANGES).join("\n  "),
+    let before = ask::earlier(hub_client, subject, plan).await?;
+    let different = before.map(|before| changes(&before, &foreseen.parts(), MOST_CHANGES));
+    let different = match different {
+        Some(different) if different.is_empty() => {
+            "the objects are the same, but not what the hub says of it".to_owned()
+        }
+        Some(different) => different.join("\n  "),
         None => "the plan is not on the hub any more, so what differs cannot be told".to_owned(),
     };
     Err(Refused(format!(

@@ -20,6 +20,7 @@ mod decision;
 mod doubt;
 mod filter;
 mod group;
+pub mod outlook;
 mod report;
 mod score;
 mod wish;

@@ -1,9 +1,11 @@
-//! What a removal would do, put together for people: the outlook of each work, with what else would
-//! go and what would stand in the way.
+//! What a removal or a change would do, put together for people: the outlook of each work, with what
+//! else would go and what would stand in the way.
 //!
-//! Nothing is decided here that an execution decides otherwise: that is [`crate::work::outlook`].
+//! Nothing is decided here that an execution decides otherwise: that is [`crate::work::outlook`] and
+//! [`crate::work::proposal`].
 
 mod answer;
+mod differences;
 mod digest;
 mod expire;
 pub mod guard;
@@ -12,5 +14,6 @@ pub mod guard;
 mod tests;
 
 pub use answer::{Inquiry, Tried, listed, objects};
+pub use differences::differences;
 pub use digest::{Part, changes, plan_hash};
 pub use expire::{Expiring, expire};

@@ -28,6 +28,7 @@ mod assign;
 mod child;
 mod condition;
 mod decided;
+pub mod outlook;
 mod report;
 mod set;
 mod template;

@@ -16,6 +16,7 @@ pub mod observed;
 pub mod outlook;
 pub mod ownership;
 mod plan;
+pub mod proposal;
 pub mod repair;
 mod report;
 pub mod retire;

@@ -20,4 +20,6 @@ mod ttl;
 mod view;
 mod written;
 
+pub use placement::outlook as placement_outlook;
 pub use propagation::outlook;
+pub use replicaset::outlook as set_outlook;

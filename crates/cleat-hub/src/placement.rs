@@ -2,13 +2,16 @@
 
 mod confirm;
 mod expressions;
+pub mod outlook;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use cleat_api::placement::ScoreCoordinateType;
-use cleat_core::placement::{self as core, Defined, Misconfigured, Observed, Selection, Wish};
+use cleat_core::placement::{
+    self as core, Defined, Misconfigured, Observed, Selection, Unfit, Wish,
+};
 use cleat_core::write::Outcome;
 use cleat_runtime::execute::Executor;
 use cleat_runtime::queue::{Queue, Wake};
@@ -163,12 +166,7 @@ impl Placements {
     }
 
     fn choose(&self, seen: &Observed) -> Result<Selection, Misconfigured> {
-        core::choose(seen, &|expression, cluster| {
-            let of = seen.scores.range((cluster.name.clone(), String::new())..);
-            let of = of.take_while(|((name, _), _)| *name == cluster.name);
-            let scores: Vec<&core::Scores> = of.map(|(_, scores)| &**scores).collect();
-            self.expressions.holds(expression, cluster, &scores)
-        })
+        core::choose(seen, &holds(&self.expressions, seen))
     }
 
     /// The choice. Every cluster that it takes out of a decision was asked for; where that could not
@@ -191,6 +189,19 @@ impl Placements {
             }
             asked.extend(new);
         }
+    }
+}
+
+/// Answers for expressions, with what add-ons say of clusters.
+fn holds<'a>(
+    expressions: &'a Expressions,
+    seen: &'a Observed,
+) -> impl Fn(&str, &core::Cluster) -> Result<bool, Unfit> + 'a {
+    move |expression: &str, cluster: &core::Cluster| {
+        let of = seen.scores.range((cluster.name.clone(), String::new())..);
+        let of = of.take_while(|((name, _), _)| *name == cluster.name);
+        let scores: Vec<&core::Scores> = of.map(|(_, scores)| &**scores).collect();
+        expressions.holds(expression, cluster, &scores)
     }
 }
 

@@ -1,12 +1,13 @@
 //! The IO half of a ManifestWorkReplicaSet's story: looks, and has done what `cleat-core` decides.
 
+pub mod outlook;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::manifestworkreplicaset::{LONGEST_KEY, SET_LABEL};
-use cleat_api::placement::PLACEMENT_LABEL;
 use cleat_core::replicaset::{self as core, Child, Decided, Observed, Setbacks};
 use cleat_core::write::{Action, Outcome, Plan, Write};
 use cleat_runtime::execute::Executor;
@@ -112,7 +113,7 @@ impl Replicasets {
     /// are that lose their work. What cannot be read decides nothing.
     async fn confirm(&self, seen: &mut Observed) {
         for (name, decided) in &mut seen.placements {
-            *decided = self.ask(&seen.set.namespace, name).await;
+            *decided = outlook::decided(&self.hub_client, &seen.set.namespace, name).await;
         }
         let mut asked = BTreeSet::new();
         let read = loop {
@@ -159,25 +160,6 @@ impl Replicasets {
             placement.as_ref().map(|placement| (&placement.metadata, &placement.data)),
             decisions.iter().map(|decision| (&decision.metadata, &decision.data)),
         )
-    }
-
-    /// What the server says now. Decisions first: where they go with their placement, the placement
-    /// is gone by the time it is asked for.
-    async fn ask(&self, namespace: &str, name: &str) -> Decided {
-        let within = Some(namespace.to_owned());
-        let params = ListParams::default().labels(&format!("{PLACEMENT_LABEL}={name}"));
-        let decisions = every(&self.hub_client, &within, kinds::DECISION).list(&params).await;
-        let placement = every(&self.hub_client, &within, kinds::PLACEMENT).get_opt(name).await;
-        match (placement, decisions) {
-            (Ok(placement), Ok(decisions)) => Decided::read(
-                placement.as_ref().map(|placement| (&placement.metadata, &placement.data)),
-                decisions.items.iter().map(|decision| (&decision.metadata, &decision.data)),
-            ),
-            (Err(error), _) | (_, Err(error)) => {
-                tracing::warn!(%error, "the decisions of a placement could not be read");
-                Decided::Unknown
-            }
-        }
     }
 
     /// What becomes of the works of a cluster that leaves is decided where it leaves: they may be to

@@ -85,6 +85,7 @@ impl Inquirer {
             async move {
                 let inquiry = Inquiry {
                     tried: self.tried(&one).await,
+                    changes: Vec::new(),
                     inside: is_namespace(&one.id)
                         .then(|| insides.get(&one.id.name).cloned())
                         .flatten(),

@@ -128,6 +128,11 @@ impl Memory {
         }
     }
 
+    /// What is remembered, without beginning to remember anything.
+    pub(super) fn known<T>(&self, key: &Key, look: impl FnOnce(Option<&Life>) -> T) -> T {
+        look(self.lock().get(key))
+    }
+
     pub(super) fn forget(&self, key: &Key) {
         self.lock().remove(key);
     }

@@ -1,6 +1,8 @@
 //! Reading everything a pass may look at. Only reads; whole objects only when something about them
 //! changed since they were last found to be as wanted.
 
+mod imagine;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -22,7 +24,7 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::memory::Verified;
+use super::memory::{Life, Verified};
 use super::records;
 use super::{Context, Key};
 use crate::protected;
@@ -92,7 +94,7 @@ impl Context {
         self.compare(key, &mut seen, &looks);
         if let Some(spec) = &spec {
             self.judge(key, &mut seen, spec, &contents);
-            self.permit(key, &mut seen, spec).await;
+            self.permit(Some(key), &mut seen, spec).await;
         }
         seen
     }
@@ -278,16 +280,7 @@ impl Context {
                 seen.pauses.extend(until.filter(|_| same).map(|until| (id.clone(), until)));
             }
             drop(asked);
-            let applied_now = seen.hub.work().is_some_and(is_applied);
-            for wanted in &mut seen.wanted {
-                let object = wanted.place.id().and_then(|id| life.objects.get(id));
-                let verified = object.and_then(|object| object.verified.as_ref());
-                let same = match verified {
-                    Some(verified) => verified.digest == wanted.digest,
-                    None => applied_now,
-                };
-                wanted.previous = if same { Previous::Same } else { Previous::Unknown };
-            }
+            recall(Some(&*life), seen);
         });
     }
 
@@ -391,6 +384,20 @@ impl Context {
                 life.objects.entry(target.id.clone()).or_default().verified = verified;
             });
         }
+    }
+}
+
+/// Whether each manifest is the one that was applied last, as far as that is remembered.
+fn recall(life: Option<&Life>, seen: &mut Observed) {
+    let applied_now = seen.hub.work().is_some_and(is_applied);
+    for wanted in &mut seen.wanted {
+        let object = wanted.place.id().and_then(|id| life?.objects.get(id));
+        let verified = object.and_then(|object| object.verified.as_ref());
+        let same = match verified {
+            Some(verified) => verified.digest == wanted.digest,
+            None => applied_now,
+        };
+        wanted.previous = if same { Previous::Same } else { Previous::Unknown };
     }
 }
 

@@ -20,7 +20,14 @@ use super::{Context, Key};
 const BELIEVED: SignedDuration = SignedDuration::from_secs(10);
 
 impl Context {
-    pub(super) async fn permit(&self, key: &Key, seen: &mut Observed, spec: &ManifestWorkSpec) {
+    /// `key`: whose answers are believed for a while; without, everything is asked anew and nothing
+    /// remembered.
+    pub(super) async fn permit(
+        &self,
+        key: Option<&Key>,
+        seen: &mut Observed,
+        spec: &ManifestWorkSpec,
+    ) {
         let Some(executor) = &spec.executor else { return };
         let account = match (executor.subject.type_, &executor.subject.service_account) {
             (ExecutorSubjectType::ServiceAccount, Some(account)) => account,
@@ -50,13 +57,14 @@ impl Context {
 
     async fn may(
         &self,
-        key: &Key,
+        key: Option<&Key>,
         account: &ManifestWorkSubjectServiceAccount,
         target: &Target,
         wanted: &Wanted,
         owned: bool,
         now: Timestamp,
     ) -> Permission {
+        let Some(key) = key else { return self.ask(account, target, wanted, owned).await };
         let believed = self.memory.with(key, |life| {
             let (until, answer) = life.objects.get(&target.id)?.permission.clone()?;
             (until > now).then_some(answer)

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cleat_api::removalpreview::ProposedWork;
 use cleat_core::work::observed::Observed;
 use tokio::sync::oneshot;
 
@@ -55,5 +56,12 @@ impl Works {
         let answered = self.context.questions.ask(key.clone());
         self.context.queue.add(key);
         answered.await.ok()
+    }
+
+    /// What a pass over a work would see if the work said this, after what it has to do now. The error
+    /// is for users. `None`: the story has ended.
+    pub async fn imagined(&self, proposed: &ProposedWork) -> Option<Result<Observed, String>> {
+        let seen = self.seen(&proposed.name).await?;
+        Some(self.context.imagine(seen, proposed).await)
     }
 }

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use cleat_api::appliedmanifestwork::{self, AppliedManifestWork};
-use cleat_api::manifestwork::{KEEP_ADOPTED, Keep, ManifestWork, ManifestWorkSpec, ON_RECORD};
+use cleat_api::manifestwork::{
+    KEEP_ADOPTED, Keep, ManifestWork, ManifestWorkSpec, ManifestWorkStatus, ON_RECORD,
+};
+use cleat_api::removalpreview::ProposedWork;
 use cleat_core::id::Id;
 use cleat_core::work::observed::{
     Agent, Applied, Book, Claim, Hub, Ledger, Origin, ReadOnly, Work,
@@ -12,6 +15,7 @@ use cleat_runtime::execute::Read;
 use cleat_runtime::follow::Held;
 use cleat_runtime::mirror::Reason;
 pub(super) use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use cleat_core::write::{Action, Outcome, Refusal, Write};
 use serde_json::Value;
@@ -40,12 +44,17 @@ pub(super) fn hub(held: &Held) -> (Hub, Option<ManifestWorkSpec>) {
         Err(error) => return (Hub::Unknown(format!("the work cannot be read: {error}")), None),
     };
     let ManifestWork { metadata, spec, status } = work;
+    (Hub::Work(stored(&metadata, &spec, status.unwrap_or_default())), Some(spec))
+}
+
+/// What a stored work says, but for what only the cluster can tell.
+fn stored(metadata: &ObjectMeta, spec: &ManifestWorkSpec, status: ManifestWorkStatus) -> Work {
     let keep = match &spec.delete_option {
         None => Ok(Keep::Nothing),
         Some(option) => option.parse().map_err(|problem| problem.to_string()),
     };
     let annotation = |key: &str| metadata.annotations.as_ref().and_then(|all| all.get(key));
-    let seen = Work {
+    Work {
         namespace: metadata.namespace.clone().unwrap_or_default(),
         uid: metadata.uid.clone().unwrap_or_default(),
         resource_version: metadata.resource_version.clone().unwrap_or_default(),
@@ -57,9 +66,37 @@ pub(super) fn hub(held: &Held) -> (Hub, Option<ManifestWorkSpec>) {
         keep_adopted: annotation(KEEP_ADOPTED).is_some_and(|value| value == "true"),
         on_record: annotation(ON_RECORD).cloned(),
         read_only: ReadOnly::default(),
-        status: status.unwrap_or_default(),
+        status,
+    }
+}
+
+/// A work as it would be stored. What it says changes; what it is, if it is there, does not.
+/// `changed`: it asks for something else than now, so it is not known to be applied.
+pub(super) fn proposed(
+    cluster: &str,
+    now: Option<&Work>,
+    proposed: &ProposedWork,
+    spec: &ManifestWorkSpec,
+    changed: bool,
+) -> Work {
+    let metadata = ObjectMeta {
+        namespace: Some(cluster.to_owned()),
+        labels: Some(proposed.labels.clone()),
+        annotations: Some(proposed.annotations.clone()),
+        ..ObjectMeta::default()
     };
-    (Hub::Work(seen), Some(spec))
+    let said = stored(&metadata, spec, ManifestWorkStatus::default());
+    let Some(now) = now else { return said };
+    Work {
+        uid: now.uid.clone(),
+        resource_version: now.resource_version.clone(),
+        generation: now.generation + i64::from(changed),
+        finalizers: now.finalizers.clone(),
+        deleting: now.deleting,
+        on_record: now.on_record.clone(),
+        status: now.status.clone(),
+        ..said
+    }
 }
 
 pub(super) fn ledger(held: &Held) -> Ledger {

@@ -30,7 +30,7 @@ pub(super) fn documents(path: &Path) -> Result<Vec<Value>> {
 }
 
 /// The objects in files, and in those of folders; lists are taken apart.
-pub(super) fn objects(paths: &[PathBuf]) -> Result<Vec<Value>> {
+pub(crate) fn objects(paths: &[PathBuf]) -> Result<Vec<Value>> {
     let mut objects = Vec::new();
     for path in paths {
         for file in files(path)? {

@@ -1,6 +1,7 @@
-//! Asking clusters through the hub what a removal would do, and waiting for their answers.
+//! Asking clusters through the hub what a removal or a change would do, and waiting for their answers.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -46,10 +47,24 @@ pub(crate) struct Answer {
 }
 
 impl Foreseen {
-    fn of(clusters: Vec<Answer>, notes: Vec<String>) -> Self {
+    fn of(subject: &Subject, clusters: Vec<Answer>, notes: Vec<String>) -> Self {
         let mut foreseen = Self { plan: String::new(), clusters, notes };
-        foreseen.plan = plan_hash(&foreseen.parts());
+        foreseen.plan = plan_hash(&foreseen.sealed(subject), &foreseen.parts());
         foreseen
+    }
+
+    /// What a file does to copies of policies, and when, is only told, so that counts as well.
+    fn sealed(&self, subject: &Subject) -> String {
+        let mut seal = subject.seal();
+        if let Subject::Apply { .. } = subject {
+            for one in &self.clusters {
+                for note in &one.notes {
+                    // Writing to a string cannot fail.
+                    let _ = write!(seal, "\n{}: {note}", one.cluster);
+                }
+            }
+        }
+        seal
     }
 
     pub(crate) fn parts(&self) -> Vec<Part> {
@@ -65,7 +80,7 @@ pub(crate) async fn ask(
     patience: Duration,
 ) -> Result<Foreseen> {
     if let Some(answer) = direct::answer(hub_client, subject).await? {
-        return Ok(Foreseen::of(vec![answer], Vec::new()));
+        return Ok(Foreseen::of(subject, vec![answer], Vec::new()));
     }
     let executor = executor(Some(hub_client.clone()), None);
     let Questions { all, notes: general } = questions(hub_client, subject).await?;
@@ -118,9 +133,10 @@ pub(crate) async fn ask(
             None => drop(clusters.insert(one.cluster.clone(), one)),
         }
     }
-    let foreseen = Foreseen::of(clusters.into_values().collect(), general);
+    let foreseen = Foreseen::of(subject, clusters.into_values().collect(), general);
+    let label = subject.label(&foreseen.plan);
     for (cluster, name) in names {
-        let patch = json!({ "metadata": { "labels": { PLAN_LABEL: foreseen.plan } } });
+        let patch = json!({ "metadata": { "labels": { PLAN_LABEL: label } } });
         perform(&executor, "name the plan", on(&cluster, &name, Write::Merge(patch))).await?;
     }
     Ok(foreseen)
@@ -167,9 +183,13 @@ async fn put(
 }
 
 /// The answers under an earlier plan, if they are still there.
-pub(super) async fn earlier(hub_client: &Client, plan: &str) -> Result<Option<Vec<Part>>> {
+pub(super) async fn earlier(
+    hub_client: &Client,
+    subject: &Subject,
+    plan: &str,
+) -> Result<Option<Vec<Part>>> {
     let api: Api<RemovalPreview> = Api::all(hub_client.clone());
-    let of_plan = ListParams::default().labels(&format!("{PLAN_LABEL}={plan}"));
+    let of_plan = ListParams::default().labels(&format!("{PLAN_LABEL}={}", subject.label(plan)));
     let found = api.list(&of_plan).await.context("look for the plan")?.items;
     let mut parts: BTreeMap<String, Part> = BTreeMap::new();
     for one in found {

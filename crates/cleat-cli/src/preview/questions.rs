@@ -1,4 +1,5 @@
-//! Which clusters are asked what, to know what a removal would do.
+//! Which clusters are asked what, to know what a removal would do. What is asked about a file is in
+//! [`apply`].
 
 use std::collections::BTreeSet;
 
@@ -20,7 +21,7 @@ use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
-use super::Subject;
+use super::{Subject, apply};
 use crate::Refused;
 
 /// What one cluster is asked.
@@ -68,6 +69,7 @@ pub(super) async fn questions(hub_client: &Client, subject: &Subject) -> Result<
         Subject::Policy { .. } | Subject::Binding { .. } | Subject::Placement { .. } => {
             return of_policies(hub_client, subject).await;
         }
+        Subject::Apply { documents } => return apply::questions(hub_client, documents).await,
         // It is looked at where it is.
         Subject::Object { .. } => Vec::new(),
     };
@@ -90,7 +92,7 @@ where
     }
 }
 
-fn of_work(work: &ManifestWork) -> Question {
+pub(super) fn of_work(work: &ManifestWork) -> Question {
     Question {
         cluster: work.namespace().unwrap_or_default(),
         spec: Some(RemovalPreviewSpec { work: work.name_any(), ..RemovalPreviewSpec::default() }),
@@ -189,6 +191,7 @@ fn change(subject: &Subject) -> Option<(String, Change)> {
         | Subject::ReplicaSet { .. }
         | Subject::Template { .. }
         | Subject::Leave { .. }
+        | Subject::Apply { .. }
         | Subject::Object { .. } => None,
     }
 }
@@ -241,7 +244,7 @@ async fn of_policies(hub_client: &Client, subject: &Subject) -> Result<Questions
 }
 
 /// The copy of a policy on one cluster.
-async fn of_copy(
+pub(super) async fn of_copy(
     hub_client: &Client,
     key: &(String, String),
     cluster: String,

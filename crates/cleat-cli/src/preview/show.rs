@@ -90,10 +90,11 @@ fn painted(verdict: PreviewVerdict, colours: bool) -> String {
     let padded = format!("{:<12}", verdict.as_str());
     let colour = match verdict {
         _ if !colours => return padded,
-        PreviewVerdict::Delete => "31",
+        PreviewVerdict::Delete | PreviewVerdict::Recreate => "31",
+        PreviewVerdict::Create | PreviewVerdict::Change | PreviewVerdict::Adopt => "36",
         PreviewVerdict::Orphan | PreviewVerdict::Keep | PreviewVerdict::StripMarks => "32",
-        PreviewVerdict::Gone => "2",
-        PreviewVerdict::Unknown => "33",
+        PreviewVerdict::Gone | PreviewVerdict::Unchanged => "2",
+        PreviewVerdict::Stuck | PreviewVerdict::Unknown => "33",
     };
     format!("\u{1b}[{colour}m{padded}\u{1b}[0m")
 }
@@ -131,10 +132,16 @@ pub(crate) fn summary(foreseen: &Foreseen) -> String {
 fn told(verdict: PreviewVerdict) -> &'static str {
     match verdict {
         PreviewVerdict::Delete => "to delete",
+        PreviewVerdict::Recreate => "to delete and make anew",
+        PreviewVerdict::Create => "to create",
+        PreviewVerdict::Change => "to change",
+        PreviewVerdict::Adopt => "to adopt",
         PreviewVerdict::Orphan => "to orphan",
         PreviewVerdict::Keep => "to keep",
         PreviewVerdict::StripMarks => "to keep without our marks",
         PreviewVerdict::Gone => "gone already",
+        PreviewVerdict::Stuck => "stuck",
+        PreviewVerdict::Unchanged => "unchanged",
         PreviewVerdict::Unknown => "unknown",
     }
 }

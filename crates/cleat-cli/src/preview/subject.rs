@@ -1,9 +1,11 @@
-//! What somebody thinks of removing.
+//! What somebody thinks of removing or applying.
 
 use std::fmt;
 
 use anyhow::Result;
 use cleat_api::managedcluster::RemoveStrategy;
+use cleat_core::digest::digest;
+use serde_json::Value;
 
 use crate::Refused;
 
@@ -40,6 +42,10 @@ pub(crate) enum Subject {
         cluster: String,
         /// `None`: the one the cluster has.
         strategy: Option<RemoveStrategy>,
+    },
+    /// What a file says, given to the hub. All documents have a namespace.
+    Apply {
+        documents: Vec<Value>,
     },
     /// Any object on the server that is asked.
     Object {
@@ -102,10 +108,33 @@ impl Subject {
     }
 }
 
+impl Subject {
+    /// What plans of it are told apart by from those of anything else.
+    pub(super) fn seal(&self) -> String {
+        match self {
+            Self::Apply { documents } => format!("{self} {}", digest(&documents.as_slice().into())),
+            _ => self.to_string(),
+        }
+    }
+
+    /// How a plan of it is called on the questions that belong to it. A plan to apply something is
+    /// never the approval to delete something, and bears a name that cannot be one.
+    pub(super) fn label(&self, plan: &str) -> String {
+        match self {
+            Self::Apply { .. } => format!("apply-{plan}"),
+            _ => plan.to_owned(),
+        }
+    }
+}
+
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, namespace, name) = match self {
             Self::Leave { cluster, .. } => return write!(f, "cluster {cluster}"),
+            Self::Apply { documents } => {
+                let objects = if documents.len() == 1 { "object" } else { "objects" };
+                return write!(f, "{} {objects} to apply", documents.len());
+            }
             Self::Object { kind, namespace: None, name } => return write!(f, "{kind} {name}"),
             Self::Work { cluster, name } => ("manifestwork", cluster, name),
             Self::ReplicaSet { namespace, name } => ("manifestworkreplicaset", namespace, name),
@@ -141,6 +170,11 @@ mod tests {
             };
             assert_eq!(Subject::parse(&format!("{kind}/shop"), Some("c1")).unwrap(), object);
         }
+        let apply =
+            |name: &str| Subject::Apply { documents: vec![serde_json::json!({ "a": name })] };
+        assert_eq!(apply("x").to_string(), apply("y").to_string());
+        assert_ne!(apply("x").seal(), apply("y").seal());
+        assert_ne!(apply("x").label("12"), work.label("12"));
         let policy = Subject::parse("plc/shop", Some("c1")).unwrap();
         assert_eq!(policy.to_string(), "policy c1/shop");
         for what in ["shop", "manifestwork/", "/shop", "pod/a/b", "managedcluster/c1"] {

@@ -3,6 +3,7 @@
 mod choices;
 mod doubts;
 mod histories;
+mod outlooks;
 mod ways;
 
 use alloc::borrow::ToOwned;

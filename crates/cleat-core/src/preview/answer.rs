@@ -20,7 +20,7 @@ use crate::work::outlook::{Foreseen, Prospect};
 /// How many samples are named.
 const NAMED: usize = 3;
 
-/// What came of a delete that was only tried.
+/// What came of a write that was only tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Tried {
     #[default]
@@ -33,10 +33,12 @@ pub enum Tried {
     Unknown(String),
 }
 
-/// What was found out about an object that would be deleted.
+/// What was found out about an object that would be deleted or written.
 #[derive(Clone, Debug)]
 pub struct Inquiry {
     pub tried: Tried,
+    /// Where it would be another than it is, if it is there and would be written.
+    pub changes: Vec<String>,
     /// What is in it, if it is a namespace.
     pub inside: Option<Result<Vec<Found>, String>>,
     /// How many objects there are of it, if it defines a kind.
@@ -47,7 +49,13 @@ pub struct Inquiry {
 
 impl Default for Inquiry {
     fn default() -> Self {
-        Self { tried: Tried::NotTried, inside: None, instances: None, owned: Ok(Vec::new()) }
+        Self {
+            tried: Tried::NotTried,
+            changes: Vec::new(),
+            inside: None,
+            instances: None,
+            owned: Ok(Vec::new()),
+        }
     }
 }
 
@@ -62,11 +70,16 @@ pub fn objects(
     let previewed = |one: Foreseen| {
         let inquiry = inquiries.get(&one.id).unwrap_or(&nothing);
         let (takes_along, effects) = match one.prospect {
-            Prospect::Delete => effects(inquiry, planned),
+            Prospect::Delete | Prospect::Recreate => effects(inquiry, planned),
+            Prospect::Change | Prospect::Adopt => (0, changed(&inquiry.changes)),
             _ => (0, Vec::new()),
         };
         let blockers = match one.prospect {
-            Prospect::Delete => blockers(&one, inquiry),
+            Prospect::Delete
+            | Prospect::Recreate
+            | Prospect::Create
+            | Prospect::Change
+            | Prospect::Adopt => blockers(&one, inquiry),
             _ => Vec::new(),
         };
         let Foreseen { id, version, uid, prospect, why, decided_by, adopted, finalizers: _ } = one;
@@ -93,10 +106,16 @@ pub fn objects(
 fn verdict(prospect: Prospect) -> PreviewVerdict {
     match prospect {
         Prospect::Delete => PreviewVerdict::Delete,
+        Prospect::Recreate => PreviewVerdict::Recreate,
+        Prospect::Create => PreviewVerdict::Create,
+        Prospect::Change => PreviewVerdict::Change,
+        Prospect::Adopt => PreviewVerdict::Adopt,
         Prospect::Orphan => PreviewVerdict::Orphan,
         Prospect::Keep => PreviewVerdict::Keep,
         Prospect::StripMarks => PreviewVerdict::StripMarks,
         Prospect::Gone => PreviewVerdict::Gone,
+        Prospect::Stuck => PreviewVerdict::Stuck,
+        Prospect::Unchanged => PreviewVerdict::Unchanged,
         Prospect::Unknown => PreviewVerdict::Unknown,
     }
 }
@@ -141,6 +160,19 @@ fn effects(inquiry: &Inquiry, planned: &BTreeSet<Id>) -> (u64, Vec<String>) {
         effects.push(format!("is followed by {} that it owns", counted(&owned)));
     }
     (along, effects)
+}
+
+/// `changes data.prices, spec.replicas and 2 more`.
+fn changed(changes: &[String]) -> Vec<String> {
+    if changes.is_empty() {
+        return Vec::new();
+    }
+    let some: Vec<&str> = changes.iter().take(NAMED).map(|one| one.as_str()).collect();
+    let more = match changes.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    vec![format!("changes {}{more}", some.join(", "))]
 }
 
 /// `2 objects (pods a/b, pods a/c)`.

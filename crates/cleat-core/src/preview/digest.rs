@@ -17,12 +17,14 @@ pub struct Part {
     pub answer: Option<RemovalPreviewStatus>,
 }
 
-/// Stands for everything in a plan that matters: which incarnations go or stay, and how much goes
-/// along with them that nobody listed. Obstacles do not count: they end by themselves.
-pub fn plan_hash(parts: &[Part]) -> String {
+/// Stands for everything in a plan that matters: what is to be done, which incarnations go or stay, and
+/// how much goes along with them that nobody listed. Obstacles do not count: they end by themselves.
+///
+/// `subject` tells apart what happens to do the same: a plan is good for what it was made of only.
+pub fn plan_hash(subject: &str, parts: &[Part]) -> String {
     let parts: BTreeMap<&str, Value> =
         parts.iter().map(|part| (part.cluster.as_str(), weight(part))).collect();
-    let mut hash = digest(&json!(parts));
+    let mut hash = digest(&json!([subject, parts]));
     hash.truncate(16);
     hash
 }

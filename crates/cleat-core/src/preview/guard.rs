@@ -115,7 +115,7 @@ pub fn approved(object: &Value) -> Option<&str> {
     plausible.then_some(plan)
 }
 
-/// Whether a question that bears the approved plan is about this object, and was answered.
+/// Whether a question that bears the approved plan is about the end of this object, and was answered.
 pub fn covers(matter: Matter, object: &Value, question: &RemovalPreview) -> bool {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
@@ -123,6 +123,8 @@ pub fn covers(matter: Matter, object: &Value, question: &RemovalPreview) -> bool
     let cluster = question.metadata.namespace.as_deref().unwrap_or_default();
     let answered = question.status.as_ref().is_some_and(|status| status.answered_at.is_some());
     answered
+        && asked.proposed.is_none()
+        && asked.templates.is_none()
         && match matter {
             Matter::Work => cluster == namespace && asked.work == name,
             Matter::Cluster => cluster == name && asked.leave.is_some(),
@@ -237,6 +239,9 @@ mod tests {
         assert!(!covered("c2", json!({ "work": "w" }), answered()));
         assert!(!covered("c1", json!({ "work": "v" }), answered()));
         assert!(!covered("c1", json!({ "policy": "w" }), answered()));
+        // Agreeing to a change is not agreeing to the end.
+        let proposed = json!({ "work": "w", "proposed": { "name": "w", "spec": {} } });
+        assert!(!covered("c1", proposed, answered()));
         let size = Size { objects: 30, clusters: 1 };
         assert_eq!(
             refusal(Matter::Work, &object, size, None),

@@ -1,6 +1,6 @@
 //! Answers and plans, as people read them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::string::{String, ToString as _};
 use std::vec;
 use std::vec::Vec;
@@ -97,6 +97,27 @@ fn what_stands_in_the_way_is_told() {
     );
 }
 
+#[test]
+fn what_would_be_written_says_where_it_differs_and_what_refuses_it() {
+    let map = id("configmaps", "shop", "prices");
+    let inquiry = Inquiry {
+        tried: Tried::Refused("denied by guard".to_string()),
+        changes: ["data.a", "data.b", "data.c", "data.d"].map(String::from).to_vec(),
+        ..Inquiry::default()
+    };
+    let told = |prospect: Prospect| {
+        let all = vec![foreseen(map.clone(), prospect)];
+        let inquiries = [(map.clone(), inquiry.clone())].into();
+        let one = objects("shop", all, &inquiries, &BTreeSet::new()).remove(0);
+        (one.verdict, one.effects, one.blockers)
+    };
+    let refused = vec!["would be refused: denied by guard".to_string()];
+    let changes = vec!["changes data.a, data.b, data.c and 1 more".to_string()];
+    assert_eq!(told(Prospect::Change), (PreviewVerdict::Change, changes, refused.clone()));
+    assert_eq!(told(Prospect::Create), (PreviewVerdict::Create, vec![], refused));
+    assert_eq!(told(Prospect::Unchanged), (PreviewVerdict::Unchanged, vec![], vec![]));
+}
+
 fn part(cluster: &str, objects: Vec<PreviewedObject>) -> Part {
     let answer = RemovalPreviewStatus { objects, ..RemovalPreviewStatus::default() };
     Part { cluster: cluster.to_string(), answer: Some(answer) }
@@ -121,7 +142,8 @@ fn a_plan_is_the_same_until_something_changes_that_matters() {
         answer.objects[0].blockers.push("waits for finalizer x".to_string());
         answer.objects[0].why = "said otherwise".to_string();
     }
-    assert_eq!(plan_hash(&before), plan_hash(&obstacle));
+    assert_eq!(plan_hash("work a", &before), plan_hash("work a", &obstacle));
+    assert_ne!(plan_hash("work a", &before), plan_hash("work b", &before));
     let silent = Part { cluster: "c1".to_string(), answer: None };
     let mut fuller = object("a", "1", PreviewVerdict::Delete);
     fuller.takes_along = 2;
@@ -141,7 +163,7 @@ fn a_plan_is_the_same_until_something_changes_that_matters() {
         ),
         (vec![silent], "c1: configmaps shop/a: was: delete uid 1; now: not there"),
     ] {
-        assert_ne!(plan_hash(&before), plan_hash(&other));
+        assert_ne!(plan_hash("work a", &before), plan_hash("work a", &other));
         assert!(changes(&before, &other, 10).contains(&said.to_string()), "{said}");
     }
 }

@@ -1,4 +1,5 @@
-//! What would become of a policy's copies if the policy, or something that places it, were deleted.
+//! What would become of a policy's copies if the policy, or something that places it, were deleted or
+//! were another.
 //!
 //! It is the planner's own decision about a world in which that has happened, so that a preview cannot
 //! say anything but what the execution does.
@@ -8,7 +9,9 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 
 use super::bind::{Link, Placed};
-use super::{Binding, Hold, Observed, PolicySet, Source, Spread};
+use super::{
+    Binding, Contents, Hold, Observed, PolicySet, Replica, Source, Spread, wanted as to_be,
+};
 use crate::replicaset::Decided;
 
 /// What somebody thinks of deleting, in the policy's namespace.
@@ -62,25 +65,82 @@ pub fn outlook(seen: &Observed, change: &Change) -> BTreeMap<String, Prospect> {
     let alive = imagined.replicas.values().filter(|replica| !replica.deleting);
     let outlook = alive.map(|replica| {
         let cluster = &*replica.cluster;
-        let prospect = match (after.placed.get(cluster), after.hold(&imagined, replica)) {
-            (Some(how), _) => stays(cluster, before.placed.get(cluster), how, &after),
-            (None, None | Some(Hold::Back(_))) => Prospect::Leaves,
-            (None, Some(Hold::Away)) => {
-                Prospect::LeavesLater("once the cluster can be reached again".to_string())
-            }
-            (None, Some(Hold::Leaving)) => {
-                Prospect::Stays("the cluster leaves the fleet, which decides".to_string())
-            }
-            (None, Some(Hold::Foreign)) => {
-                Prospect::Stays("the namespace is not that of a cluster".to_string())
-            }
-            (None, Some(Hold::Unsure(why))) => {
-                Prospect::Stays(format!("{why}; nothing is removed until that is known"))
-            }
+        let prospect = match after.placed.get(cluster) {
+            Some(how) => stays(cluster, before.placed.get(cluster), how, &after),
+            None => goes(&after, &imagined, replica),
         };
         (replica.cluster.clone(), prospect)
     });
     outlook.collect()
+}
+
+/// Of a copy that nothing places there.
+fn goes(spread: &Spread<'_>, seen: &Observed, replica: &Replica) -> Prospect {
+    match spread.hold(seen, replica) {
+        None | Some(Hold::Back(_)) => Prospect::Leaves,
+        Some(Hold::Away) => {
+            Prospect::LeavesLater("once the cluster can be reached again".to_string())
+        }
+        Some(Hold::Leaving) => {
+            Prospect::Stays("the cluster leaves the fleet, which decides".to_string())
+        }
+        Some(Hold::Foreign) => {
+            Prospect::Stays("the namespace is not that of a cluster".to_string())
+        }
+        Some(Hold::Unsure(why)) => {
+            Prospect::Stays(format!("{why}; nothing is removed until that is known"))
+        }
+    }
+}
+
+/// What would become of the copy for one cluster in a world that is another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proposed {
+    /// The cluster gets one.
+    Arrives,
+    /// It says something else from then on.
+    Changes,
+    Unchanged,
+    /// What it would say is not known, or when.
+    Unsure(String),
+    /// Nothing places it there.
+    Goes(Prospect),
+}
+
+/// The outlook for every copy that there is or would be, by cluster. `imagined` is the world in which
+/// somebody has done what they think of.
+pub fn proposal(imagined: &Observed) -> BTreeMap<String, Proposed> {
+    let spread = Spread::of(imagined);
+    let mut all = BTreeMap::new();
+    if let Some(root) = spread.root {
+        let mut contents = Contents::new(imagined, root);
+        for (cluster, how) in &spread.placed {
+            let replica = imagined.replicas.get(*cluster);
+            let wanted = to_be(imagined, root, cluster, how, &mut contents);
+            let proposed = match (replica, wanted) {
+                (Some(replica), _) if replica.deleting => {
+                    Proposed::Unsure("it is being deleted, and is made anew when it is gone".into())
+                }
+                (Some(replica), Some(wanted)) if wanted.differs(replica) => Proposed::Changes,
+                (Some(_), Some(_)) => Proposed::Unchanged,
+                (Some(_), None) => Proposed::Unsure(
+                    "the hub has yet to resolve its templates, or to know a decision".into(),
+                ),
+                (None, _) => match imagined.clusters.get(*cluster) {
+                    Some(known) if !known.deleting => Proposed::Arrives,
+                    // There is nobody to carry it out.
+                    _ => continue,
+                },
+            };
+            all.insert((*cluster).into(), proposed);
+        }
+    }
+    let alive = imagined.replicas.values().filter(|replica| !replica.deleting);
+    for replica in alive.filter(|replica| !spread.placed.contains_key(&*replica.cluster)) {
+        let prospect = goes(&spread, imagined, replica);
+        all.insert(replica.cluster.clone(), Proposed::Goes(prospect));
+    }
+    all
 }
 
 fn imagined(seen: &Observed, change: &Change) -> Observed {

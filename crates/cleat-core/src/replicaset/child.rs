@@ -254,7 +254,7 @@ pub(super) fn name(set: &Set, placement: &str) -> String {
     format!("{}-{}", set.name, digest.get(..10).unwrap_or_default())
 }
 
-fn wanted_labels(set: &Set, placement: &str) -> BTreeMap<String, String> {
+pub(super) fn wanted_labels(set: &Set, placement: &str) -> BTreeMap<String, String> {
     let mut labels = set.labels.clone();
     labels.insert(SET_LABEL.to_string(), set.key());
     labels.insert(PLACEMENT_LABEL.to_string(), placement.to_string());

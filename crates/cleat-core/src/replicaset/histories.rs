@@ -1,6 +1,7 @@
 //! Whatever mix of edits, crashes, blind spots, old views, failing agents and meddling came before,
 //! a quiet world ends as asked; a deleted set leaves nothing of ours and nothing of others' harmed.
 
+mod outlooks;
 mod world;
 
 use alloc::format;
@@ -53,7 +54,8 @@ fn pass(world: &mut World, planner: Planner, look: &Observed, budget: usize) {
     }
 }
 
-fn settle(world: &mut World, planner: Planner) {
+/// What is decided is known, and nothing is out of reach or in the way.
+fn calm(world: &mut World) {
     for placement in world.placements.values_mut() {
         (placement.exists, placement.decided) = (true, true);
         placement.chosen = placement.clusters.len();
@@ -61,6 +63,10 @@ fn settle(world: &mut World, planner: Planner) {
     world.away.clear();
     // The owner did what the status asked for: nothing is in the way any more.
     world.works.retain(|(_, name), work| is_ours(work) || name == "other");
+}
+
+fn settle(world: &mut World, planner: Planner) {
+    calm(world);
     for _ in 0..60 {
         world.now += 1;
         let keys: Vec<_> = world.works.keys().cloned().collect();
@@ -161,8 +167,8 @@ fn meddle(world: &mut World, key: &(String, String), kind: usize, number: usize)
     }
 }
 
-fn history(seed: u64, planner: Planner) -> Result<(), String> {
-    let mut dice = Dice(seed);
+/// A hub on which a set has just been made, among works of others and of an earlier controller.
+fn beginning(dice: &mut Dice) -> World {
     let cascade = ["Background", "Foreground"][dice.roll(2)];
     let mut world = match dice.roll(3) {
         0 => World::new(json!({ "type": "All" }), None, cascade),
@@ -190,6 +196,12 @@ fn history(seed: u64, planner: Planner) -> Result<(), String> {
             world.works.insert((cluster.into(), "webx7k2p".into()), work);
         }
     }
+    world
+}
+
+fn history(seed: u64, planner: Planner) -> Result<(), String> {
+    let mut dice = Dice(seed);
+    let mut world = beginning(&mut dice);
     let others: Vec<Value> =
         CLUSTERS.iter().map(|at| world.works[&(at.to_string(), "other".into())].clone()).collect();
     // A controller begins with a list.

@@ -321,7 +321,7 @@ fn apply(
 }
 
 /// The claims as they must stand before anything is touched.
-fn claims(
+pub(super) fn claims(
     seen: &Observed,
     work: &Work,
     book: &Book,
@@ -377,7 +377,7 @@ pub(crate) fn leaving(seen: &Observed, book: &Book) -> BTreeSet<Id> {
 
 impl Place {
     /// Whether a manifest without a known resource may stand for this object.
-    fn may_be(&self, id: &Id) -> bool {
+    pub(super) fn may_be(&self, id: &Id) -> bool {
         match self {
             Self::At(_) | Self::Malformed(_) => false,
             Self::Nowhere { group, namespace, name, .. }

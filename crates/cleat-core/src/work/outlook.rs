@@ -29,6 +29,12 @@ pub enum Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Prospect {
     Delete,
+    /// It goes, and another takes its place.
+    Recreate,
+    Create,
+    Change,
+    /// It is there, and is taken over.
+    Adopt,
     /// It stays because the work says so; our mark comes off.
     Orphan,
     /// It stays because it is, or is also, somebody else's.
@@ -37,6 +43,10 @@ pub enum Prospect {
     StripMarks,
     /// There is nothing of that name.
     Gone,
+    /// What is asked for cannot be done.
+    Stuck,
+    /// It is as it should be.
+    Unchanged,
     /// It cannot be said, so nothing would be done about it until it can.
     Unknown,
 }
@@ -70,8 +80,21 @@ pub fn outlook(seen: &Observed, change: Change) -> Result<Vec<Foreseen>, String>
         Ledger::NotYet => return Err("the ledger was not read yet".to_string()),
         Ledger::Unknown(why) => return Err(format!("the ledger cannot be read: {why}")),
     };
+    let goes = match seen.leaving {
+        Some(_) => {
+            Goes { why: "the cluster leaves with nothing", decided_by: "spec.removeStrategy" }
+        }
+        None => Goes { why: "it goes with the work", decided_by: DELETE_OPTION },
+    };
     let fates = retire::fates(&seen, book, book.ids().into_iter());
-    Ok(fates.into_iter().map(|(id, fate)| foreseen(&seen, book, id, fate)).collect())
+    Ok(fates.into_iter().map(|(id, fate)| foreseen(&seen, book, id, fate, goes)).collect())
+}
+
+/// Why an object goes that nothing keeps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Goes {
+    pub(super) why: &'static str,
+    pub(super) decided_by: &'static str,
 }
 
 /// The world in which that has just begun. What holds a namespace up only until other things of ours
@@ -93,7 +116,7 @@ fn imagined(seen: &Observed, change: Change) -> Observed {
     seen
 }
 
-fn foreseen(seen: &Observed, book: &Book, id: &Id, fate: Fate) -> Foreseen {
+pub(super) fn foreseen(seen: &Observed, book: &Book, id: &Id, fate: Fate, goes: Goes) -> Foreseen {
     let present = match seen.live.get(id) {
         Some(Seen::Present(present)) => Some(present),
         _ => None,
@@ -105,7 +128,7 @@ fn foreseen(seen: &Observed, book: &Book, id: &Id, fate: Fate) -> Foreseen {
         Some(finalizers) => Fate::Terminating(finalizers.clone()),
         None => fate,
     };
-    let (prospect, why, decided_by) = said(seen, book, id, fate);
+    let (prospect, why, decided_by) = said(seen, book, id, fate, goes);
     let recorded = book.applied.get(id).map(|applied| applied.version.clone());
     Foreseen {
         id: id.clone(),
@@ -119,15 +142,18 @@ fn foreseen(seen: &Observed, book: &Book, id: &Id, fate: Fate) -> Foreseen {
     }
 }
 
-const DELETE_OPTION: &str = "spec.deleteOption";
+pub(super) const DELETE_OPTION: &str = "spec.deleteOption";
 
-fn said(seen: &Observed, book: &Book, id: &Id, fate: Fate) -> (Prospect, String, &'static str) {
+fn said(
+    seen: &Observed,
+    book: &Book,
+    id: &Id,
+    fate: Fate,
+    goes: Goes,
+) -> (Prospect, String, &'static str) {
     let by = |prospect, why: &str, field| (prospect, why.to_string(), field);
     match fate {
-        Fate::Delete { .. } if seen.leaving.is_some() => {
-            by(Prospect::Delete, "the cluster leaves with nothing", "spec.removeStrategy")
-        }
-        Fate::Delete { .. } => by(Prospect::Delete, "it goes with the work", DELETE_OPTION),
+        Fate::Delete { .. } => by(Prospect::Delete, goes.why, goes.decided_by),
         Fate::Terminating(_) => by(Prospect::Delete, "it is being deleted already", ""),
         Fate::Settled(Settled::Gone) => by(Prospect::Gone, "there is nothing of that name", ""),
         Fate::Settled(Settled::NotOurs) => match kept_by(seen, book, id) {
@@ -168,7 +194,7 @@ fn prospect_of(field: &str) -> Prospect {
 }
 
 /// The path of a field that planners know by a shorter name.
-fn field_of(field: &'static str) -> &'static str {
+pub(super) fn field_of(field: &'static str) -> &'static str {
     match field {
         retire::NEEDLESS => "spec.removeStrategy",
         "deleteOption" => DELETE_OPTION,

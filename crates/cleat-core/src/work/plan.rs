@@ -223,7 +223,7 @@ impl Work {
     }
 
     /// Whether the manager of an add-on made it.
-    fn is_of_add_on(&self) -> bool {
+    pub(super) fn is_of_add_on(&self) -> bool {
         self.labels.contains_key(ADD_ON_LABEL)
     }
 

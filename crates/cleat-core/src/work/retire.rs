@@ -137,7 +137,15 @@ pub(crate) const NEEDLESS: &str = "removeStrategy Needless";
 
 /// Whether deleting a namespace or a definition would take along what the work says to keep.
 pub(crate) fn holds_kept(seen: &Observed, book: &Book, holder: &Id) -> bool {
-    book.ids().into_iter().any(|id| is_inside(holder, id) && is_kept(seen, book, id))
+    let stays = |id: &Id| is_kept(seen, book, id) || is_made_to_stay(seen, book, id);
+    book.ids().into_iter().any(|id| is_inside(holder, id) && stays(id))
+}
+
+/// Whether an object that is not there is about to be made, and then to stay.
+fn is_made_to_stay(seen: &Observed, book: &Book, id: &Id) -> bool {
+    let stands = !book.deleting && seen.hub.work().is_some_and(|work| !work.deleting);
+    let wanted = || seen.wanted.iter().any(|wanted| wanted.place.id() == Some(id));
+    stands && book.is_kept(id) && matches!(seen.live.get(id), Some(Seen::Absent)) && wanted()
 }
 
 /// Whether an object goes when this namespace or this definition goes.

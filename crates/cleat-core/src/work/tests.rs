@@ -3,5 +3,6 @@
 mod histories;
 mod outlooks;
 mod plans;
+mod proposals;
 mod regressions;
 mod world;

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use cleat_core::placement::{Defined, Observed, Wish};
+use kube::Client;
 use kube::api::ListParams;
 
 use super::Placements;
@@ -24,24 +25,12 @@ impl Placements {
     ) -> Result<(), Unsure> {
         let read = self.read(seen, clusters).await;
         // After what was read: a definition that is whole now was so when its objects were told.
-        seen.defined = match self.definitions().await {
+        seen.defined = match definitions(&self.hub_client).await {
             Ok(since) => since,
             Err(Unsure::Undefined(name)) => Defined::Gone(name),
             Err(error) => return Err(error),
         };
         if matches!(seen.defined, Defined::Gone(_)) { Ok(()) } else { read }
-    }
-
-    /// The kinds of the answer count like those of the question.
-    async fn definitions(&self) -> Result<Defined, Unsure> {
-        let since = async |kind| defined::since(&self.hub_client, kind).await;
-        since(kinds::PLACEMENT).await?;
-        since(kinds::DECISION).await?;
-        Ok(Defined::Since {
-            bindings: since(kinds::SET_BINDING).await?,
-            sets: since(kinds::CLUSTER_SET).await?,
-            clusters: since(kinds::CLUSTER).await?,
-        })
     }
 
     async fn read(&self, seen: &mut Observed, clusters: &BTreeSet<String>) -> Result<(), Unsure> {
@@ -85,4 +74,16 @@ impl Placements {
         seen.clusters.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(())
     }
+}
+
+/// The kinds of the answer count like those of the question.
+pub(super) async fn definitions(hub_client: &Client) -> Result<Defined, Unsure> {
+    let since = async |kind| defined::since(hub_client, kind).await;
+    since(kinds::PLACEMENT).await?;
+    since(kinds::DECISION).await?;
+    Ok(Defined::Since {
+        bindings: since(kinds::SET_BINDING).await?,
+        sets: since(kinds::CLUSTER_SET).await?,
+        clusters: since(kinds::CLUSTER).await?,
+    })
 }

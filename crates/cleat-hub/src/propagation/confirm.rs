@@ -125,7 +125,7 @@ impl Server<'_> {
 
     /// Decisions first: where they go with their placement, the placement is gone by the time it is
     /// asked for.
-    async fn ask(&self, namespace: &str, source: &Source) -> Result<Decided, Unsure> {
+    pub(super) async fn ask(&self, namespace: &str, source: &Source) -> Result<Decided, Unsure> {
         let within = Some(namespace.to_owned());
         match source {
             Source::Placement(name) => {

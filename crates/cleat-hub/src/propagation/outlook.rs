@@ -1,14 +1,19 @@
-//! Looking at policies as if they, or what places them, were deleted: which clusters would lose their
-//! copies. Only reads, straight from the server.
+//! Looking at policies as if they, or what places them, were deleted or others: which clusters would
+//! get, keep or lose copies. Only reads, straight from the server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cleat_api::policy::name::ROOT_POLICY;
-use cleat_core::propagation::outlook::{Change, Prospect, outlook};
-use cleat_core::propagation::{Asked, Binding, Observed, PolicySet, Replica, Root, replica_name};
+use cleat_core::propagation::outlook::{Change, Proposed, Prospect, outlook, proposal};
+use cleat_core::propagation::{
+    Asked, Binding, Observed, PolicySet, Replica, Root, Source, replica_name,
+};
+use cleat_core::replicaset::Decided;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use kube::api::ListParams;
+use serde_json::Value;
 
 use super::confirm::Server;
 use super::follow::{BINDING, SET};
@@ -26,16 +31,104 @@ pub async fn concerned(
     namespace: &str,
     change: &Change,
 ) -> Result<BTreeSet<String>, Untold> {
+    let (bindings, sets) = ways(hub_client, namespace).await.map_err(Untold)?;
+    Ok(change.concerns(namespace, bindings.iter(), &sets))
+}
+
+type Sets = BTreeMap<(String, String), PolicySet>;
+
+/// All bindings and sets of policies of a namespace.
+async fn ways(hub_client: &Client, namespace: &str) -> Result<(Vec<Binding>, Sets), Unsure> {
     let server = Server { hub_client };
-    let bindings = server.list(namespace, BINDING).await.map_err(Untold)?;
-    let bindings: Vec<Binding> =
-        bindings.iter().map(|one| Binding::read(&one.metadata, &one.data)).collect();
+    let bindings = server.list(namespace, BINDING).await?;
+    let bindings = bindings.iter().map(|one| Binding::read(&one.metadata, &one.data)).collect();
     let mut sets = BTreeMap::new();
-    for set in server.list(namespace, SET).await.map_err(Untold)? {
+    for set in server.list(namespace, SET).await? {
         let set = PolicySet::read(&set.metadata, &set.data);
         sets.insert((set.namespace.clone(), set.name.clone()), set);
     }
-    Ok(change.concerns(namespace, bindings.iter(), &sets))
+    Ok((bindings, sets))
+}
+
+/// What somebody thinks of giving to a hub, in one namespace. Objects are whole.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    /// Policies, by name.
+    pub roots: BTreeMap<String, Value>,
+    /// Bindings, by name.
+    pub bindings: BTreeMap<String, Value>,
+    /// What placements would decide, by name.
+    pub decided: BTreeMap<String, Decided>,
+}
+
+impl Given {
+    fn bindings(&self) -> impl Iterator<Item = Binding> {
+        self.bindings.values().map(|one| Binding::read(&metadata(one), one))
+    }
+}
+
+/// What cannot be read of it is as if it were not said; the server has found it valid.
+fn metadata(object: &Value) -> ObjectMeta {
+    let metadata = object.get("metadata").cloned().unwrap_or_default();
+    serde_json::from_value(metadata).unwrap_or_default()
+}
+
+/// The policies of a namespace that it may concern, by what is bound now and by what would be.
+pub async fn concerned_by(
+    hub_client: &Client,
+    namespace: &str,
+    given: &Given,
+) -> Result<BTreeSet<String>, Untold> {
+    let mut policies: BTreeSet<String> = given.roots.keys().cloned().collect();
+    if given.bindings.is_empty() && given.decided.is_empty() {
+        return Ok(policies);
+    }
+    let (mut bindings, sets) = ways(hub_client, namespace).await.map_err(Untold)?;
+    bindings.extend(given.bindings());
+    let placements = given.decided.keys().map(|name| Change::Placement(name.clone()));
+    let changes = given.bindings.keys().map(|name| Change::Binding(name.clone()));
+    for change in changes.chain(placements) {
+        policies.extend(change.concerns(namespace, bindings.iter(), &sets));
+    }
+    Ok(policies)
+}
+
+/// What would become of each copy of a policy, by cluster.
+pub async fn proposed(
+    hub_client: &Client,
+    key: &(String, String),
+    given: &Given,
+) -> Result<BTreeMap<String, Proposed>, Untold> {
+    let seen = imagine(hub_client, key, given).await.map_err(Untold)?;
+    Ok(proposal(&seen))
+}
+
+async fn imagine(
+    hub_client: &Client,
+    key: &(String, String),
+    given: &Given,
+) -> Result<Observed, Unsure> {
+    let server = Server { hub_client };
+    let mut seen = observe(hub_client, key).await?;
+    if let Some(root) = given.roots.get(&key.1) {
+        seen.root = Some(Arc::new(Root::read(&metadata(root), root)));
+    }
+    for binding in given.bindings() {
+        seen.bindings.retain(|one| one.name != binding.name);
+        if let Some(source) = binding.source.clone().filter(|one| !seen.decided.contains_key(one)) {
+            // What cannot be read is not known.
+            let decided = server.ask(&key.0, &source).await.unwrap_or(Decided::Unknown);
+            seen.decided.insert(source, decided);
+        }
+        seen.bindings.push(Arc::new(binding));
+    }
+    for (name, decided) in &given.decided {
+        seen.decided.insert(Source::Placement(name.clone()), decided.clone());
+    }
+    let chosen = seen.decided.values().flat_map(|decided| decided.clusters().map(str::to_owned));
+    let clusters: BTreeSet<String> = chosen.chain(seen.replicas.keys().cloned()).collect();
+    server.read_clusters(&mut seen, &clusters).await?;
+    Ok(seen)
 }
 
 /// What would become of each copy of a policy, by cluster.

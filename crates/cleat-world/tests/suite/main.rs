@@ -37,6 +37,7 @@ mod policies_moving;
 mod policies_reach;
 mod policies_sync;
 mod previews;
+mod previews_apply;
 mod previews_guard;
 mod previews_policies;
 mod protection;

@@ -19,13 +19,13 @@ use crate::works::guard::Guard;
 use crate::{Place, create, delete, seen};
 
 /// A fleet whose agent answers questions.
-struct Site {
-    fleet: Fleet,
+pub(crate) struct Site {
+    pub(crate) fleet: Fleet,
     tasks: Tasks,
 }
 
 impl Site {
-    async fn start(topic: &str) -> Result<Self> {
+    pub(crate) async fn start(topic: &str) -> Result<Self> {
         let fleet = Fleet::without_agent(topic).await?;
         let tasks = Tasks::new();
         let config = fleet.config();
@@ -54,7 +54,7 @@ impl Site {
         .await
     }
 
-    async fn end(self) -> Result<()> {
+    pub(crate) async fn end(self) -> Result<()> {
         self.tasks.shutdown().await;
         Ok(())
     }

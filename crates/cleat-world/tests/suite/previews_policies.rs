@@ -24,21 +24,21 @@ use serde_json::{Value, json};
 use crate::{create, delete, gone, make_namespace, seen};
 
 /// A hub with its controllers, a cluster with all stories, and one of which nobody hears.
-struct Site {
-    hub: Client,
+pub(crate) struct Site {
+    pub(crate) hub: Client,
     cluster: Client,
     /// Where the policies are.
-    team: String,
+    pub(crate) team: String,
     /// The cluster.
-    name: String,
-    silent: String,
-    tasks: Tasks,
+    pub(crate) name: String,
+    pub(crate) silent: String,
+    pub(crate) tasks: Tasks,
     /// Ends last.
     _world: World,
 }
 
 impl Site {
-    async fn start(topic: &str) -> Result<Self> {
+    pub(crate) async fn start(topic: &str) -> Result<Self> {
         let world = World::with_clusters(1).await?;
         let cluster = world.clusters.first().context("a world has a cluster")?.client();
         let hub = world.hub.client();
@@ -75,7 +75,7 @@ impl Site {
         Ok(Self { hub, cluster, team, name, silent, tasks, _world: world })
     }
 
-    fn maps(&self) -> Api<ConfigMap> {
+    pub(crate) fn maps(&self) -> Api<ConfigMap> {
         Api::namespaced(self.cluster.clone(), &self.name)
     }
 
@@ -83,7 +83,7 @@ impl Site {
         Api::namespaced(self.hub.clone(), &self.name)
     }
 
-    fn here<K>(&self) -> Api<K>
+    pub(crate) fn here<K>(&self) -> Api<K>
     where
         K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
     {
@@ -91,7 +91,7 @@ impl Site {
     }
 
     /// A template that wants a map of its own name.
-    fn template(&self, name: &str, action: &str, prune: &str) -> Value {
+    pub(crate) fn template(&self, name: &str, action: &str, prune: &str) -> Value {
         json!({ "objectDefinition": {
             "apiVersion": "policy.open-cluster-management.io/v1", "kind": "ConfigurationPolicy",
             "metadata": { "name": name },
@@ -120,8 +120,8 @@ impl Site {
         Ok(())
     }
 
-    /// A placement that the test decides, and a binding of the policy to it under its name.
-    async fn bind(&self, policy: &str, placement: &str, clusters: &[&str]) -> Result<()> {
+    /// A placement that the test decides.
+    pub(crate) async fn decide(&self, placement: &str, clusters: &[&str]) -> Result<()> {
         let ours = json!({ placement::SCHEDULING_DISABLED: "true" });
         let metadata = json!({ "name": placement, "annotations": ours });
         create(&self.here::<Placement>(), json!({ "metadata": metadata, "spec": {} })).await?;
@@ -133,6 +133,12 @@ impl Site {
             clusters.iter().map(|name| json!({ "clusterName": name, "reason": "" })).collect();
         let patch = Patch::Merge(json!({ "status": { "decisions": list } }));
         decisions.patch_status(&name, &PatchParams::default(), &patch).await?;
+        Ok(())
+    }
+
+    /// A placement that the test decides, and a binding of the policy to it under its name.
+    async fn bind(&self, policy: &str, placement: &str, clusters: &[&str]) -> Result<()> {
+        self.decide(placement, clusters).await?;
         let binding = json!({
             "metadata": { "name": placement },
             "placementRef": {
@@ -148,7 +154,7 @@ impl Site {
     }
 
     /// The copy on the hub, once its cluster says that it holds.
-    async fn holds(&self, policy: &str) -> Result<Policy> {
+    pub(crate) async fn holds(&self, policy: &str) -> Result<Policy> {
         let name = format!("{}.{policy}", self.team);
         seen(&self.copies(), &name, |policy: &Policy| {
             let status = policy.status.as_ref();
@@ -162,22 +168,22 @@ impl Site {
     }
 }
 
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// For a question of which it is known that somebody will not answer.
-const SHORT: Duration = Duration::from_secs(3);
+pub(crate) const SHORT: Duration = Duration::from_secs(3);
 
 /// A cluster's part of what was foreseen.
-fn part<'a>(foreseen: &'a Value, cluster: &str) -> &'a Value {
+pub(crate) fn part<'a>(foreseen: &'a Value, cluster: &str) -> &'a Value {
     let parts = foreseen["clusters"].as_array().unwrap();
     parts.iter().find(|part| part["cluster"] == cluster).unwrap_or(&Value::Null)
 }
 
-fn objects(part: &Value) -> Vec<PreviewedObject> {
+pub(crate) fn objects(part: &Value) -> Vec<PreviewedObject> {
     serde_json::from_value(part["answer"]["objects"].clone()).unwrap_or_default()
 }
 
 /// Name, verdict and deciding field of each.
-fn told(objects: &[PreviewedObject]) -> Vec<(&str, PreviewVerdict, &str)> {
+pub(crate) fn told(objects: &[PreviewedObject]) -> Vec<(&str, PreviewVerdict, &str)> {
     let mut told: Vec<_> =
         objects.iter().map(|one| (&*one.name, one.verdict, &*one.decided_by)).collect();
     told.sort();

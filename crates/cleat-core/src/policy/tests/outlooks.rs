@@ -97,7 +97,7 @@ fn compare(seed: u64, fault: Fault) -> Result<(), String> {
             Prospect::Delete => !still,
             Prospect::Gone => !before.contains_key(&one.id.name),
             Prospect::Keep => still,
-            Prospect::Orphan | Prospect::StripMarks | Prospect::Unknown => false,
+            _ => false,
         };
         if !right {
             return Err(format!("{one:?}; still there: {still}"));

@@ -321,6 +321,18 @@ pub(super) fn end_alone(world: &mut World, name: &'static str) {
     panic!("the work never let go");
 }
 
+/// Lets one work that stays, and nobody else, do all it has to do.
+pub(super) fn go_on_alone(world: &mut World, name: &'static str) {
+    for _ in 0..60 {
+        world.pass_time(|| true);
+        let seen = world.observe(name, || true);
+        pass(world, Fault::None, name, &seen, usize::MAX)
+            .unwrap_or_else(|broken| panic!("{broken}"));
+    }
+    let plan = plan(&world.observe(name, || true));
+    assert!(plan.is_empty(), "it does not settle: {plan:?}");
+}
+
 /// Lets everything that is going on come to its end.
 pub(super) fn rest(world: &mut World) {
     settle(world, Fault::None).unwrap_or_else(|broken| panic!("{broken}"));

@@ -96,6 +96,7 @@ fn compare(seed: u64, fault: Fault) -> Result<(), String> {
             Prospect::Gone => !before.contains_key(&one.id),
             Prospect::Orphan | Prospect::Keep | Prospect::StripMarks => still,
             Prospect::Unknown => false,
+            other => panic!("{other:?} is no way to end"),
         };
         if !right {
             return Err(format!("{one:?}; still there: {still}"));

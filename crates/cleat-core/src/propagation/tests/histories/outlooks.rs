@@ -4,8 +4,8 @@ use alloc::format;
 use alloc::string::String;
 
 use super::world::{Decision, Dice, Link, World};
-use super::{SOUND, clusters_as, pass, turn};
-use crate::propagation::outlook::{Change, Prospect, outlook};
+use super::{SOUND, clusters_as, decided_as, pass, turn};
+use crate::propagation::outlook::{Change, Proposed, Prospect, outlook, proposal};
 use crate::propagation::tests::*;
 
 type Fault = fn(&Observed) -> Observed;
@@ -108,6 +108,85 @@ fn every_wrong_preview_of_copies_is_found() {
     ];
     for (what, fault) in faults {
         let found = (0..WORLDS).find_map(|seed| compare(seed, fault).err());
+        assert!(found.is_some(), "nobody noticed: {what}");
+    }
+}
+
+/// Foresees one change in one world, lets it happen, and compares.
+fn compare_change(seed: u64, fault: Fault) -> Result<(), String> {
+    let mut dice = Dice(seed);
+    let mut world = World::new();
+    world.tell();
+    for _ in 0..dice.roll(40) {
+        world.now += 1;
+        turn(&mut world, &mut dice);
+        world.tell();
+        pass(&mut world, SOUND, true, dice.roll(4));
+    }
+    match dice.roll(5) {
+        0 | 1 => {
+            let count = dice.roll(4);
+            world.decision = Decision::Settled((0..count).map(|_| dice.cluster()).collect());
+        }
+        2 => world.severity += 1,
+        3 => world.disabled = !world.disabled,
+        _ => world.bound = true,
+    }
+    world.tell();
+    let foreseen = proposal(&fault(&world.ask(world.view(), true)));
+    let (before, alive) = (world.copies(), world.alive());
+    for _ in 0..4 {
+        world.now += 20;
+        world.tell();
+        pass(&mut world, SOUND, true, usize::MAX);
+    }
+    let (after, left) = (world.copies(), world.alive());
+    for (cluster, one) in &foreseen {
+        let (old, new) = (before.get(cluster), after.get(cluster));
+        let still = alive.contains_key(cluster) && alive.get(cluster) == left.get(cluster);
+        let right = match one {
+            // What is not ours stays in its way.
+            Proposed::Arrives => left.contains_key(cluster) || old.is_some(),
+            Proposed::Changes => still && old != new,
+            Proposed::Unchanged => old == new,
+            Proposed::Unsure(_) => true,
+            Proposed::Goes(Prospect::Leaves) => !still,
+            Proposed::Goes(_) => still,
+        };
+        if !right {
+            return Err(format!("{cluster}: {one:?}; before: {old:?}; after: {new:?}"));
+        }
+    }
+    let mut all = before.keys().chain(after.keys());
+    let same = |at: &String| before.get(at) == after.get(at);
+    match all.find(|at| !foreseen.contains_key(*at) && !same(at)) {
+        Some(cluster) => Err(format!("what happened to {cluster} was not foreseen")),
+        None => Ok(()),
+    }
+}
+
+#[test]
+fn what_a_preview_says_of_a_change_is_what_happens() {
+    for seed in 0..WORLDS {
+        if let Err(wrong) = compare_change(seed, Observed::clone) {
+            panic!("seed {seed}: {wrong}");
+        }
+    }
+}
+
+#[test]
+fn every_wrong_preview_of_a_change_is_found() {
+    let faults: [(&str, Fault); 3] = [
+        ("decisions are not looked at", |seen| decided_as(seen, |_| Some(Decided::Unknown))),
+        ("a cluster out of reach is like any other", |seen| {
+            clusters_as(seen, |cluster| {
+                (cluster.object, cluster.taints) = (serde_json::json!({}), vec![]);
+            })
+        }),
+        ("copies are not compared", |seen| Observed { replicas: BTreeMap::new(), ..seen.clone() }),
+    ];
+    for (what, fault) in faults {
+        let found = (0..WORLDS).find_map(|seed| compare_change(seed, fault).err());
         assert!(found.is_some(), "nobody noticed: {what}");
     }
 }

@@ -296,6 +296,11 @@ impl World {
         self.replicas.get_mut(cluster).unwrap()["metadata"]["resourceVersion"] = revision.into();
     }
 
+    /// Whatever is there under the name of a copy, by cluster.
+    pub(super) fn copies(&self) -> BTreeMap<String, Value> {
+        self.replicas.clone()
+    }
+
     /// Which incarnations there are that nobody has deleted, by cluster.
     pub(super) fn alive(&self) -> BTreeMap<String, Value> {
         let alive = self.replicas.iter().filter(|(_, object)| {
