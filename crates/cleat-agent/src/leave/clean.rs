@@ -90,8 +90,8 @@ pub async fn clean(job: Clean, mut waits: impl FnMut(&Id, &str) + Send) -> Resul
     let mut refused = BTreeMap::new();
     let report = loop {
         pause.tick().await;
-        let seen = context.observe().await?;
-        let report = clean::report(&seen, &refused);
+        let seen = context.observe(refused).await?;
+        let report = clean::report(&seen);
         let plan = clean::plan(&seen);
         if Instant::now() > deadline || (plan.is_empty() && report.stuck.is_empty()) {
             break report;
@@ -141,7 +141,7 @@ fn executor(hub: Option<&Client>, cluster: &Client) -> Executor {
 }
 
 impl Context {
-    async fn observe(&self) -> Result<Observed, Error> {
+    async fn observe(&self, refused: BTreeMap<Id, String>) -> Result<Observed, Error> {
         let job = &self.job;
         let told = job.hub_server.as_deref().map(hub_hash);
         let (all, wanted) = (self.all_ledgers().await?, self.wanted().await?);
@@ -150,6 +150,7 @@ impl Context {
             include_kept: job.include_kept,
             ledgers: clean::ledgers(&job.records, all, &wanted.works, told.as_deref())?,
             policies: wanted.policies,
+            refused,
             ..Observed::default()
         };
         let ids: BTreeSet<Id> = clean::objects(&seen).iter().map(id).collect();

@@ -24,11 +24,13 @@ use serde_json::{Value, json};
 pub use self::choose::{Chosen, Refusal, choose, ledgers};
 pub use self::report::{Report, report, said};
 use crate::id::{Id, Target};
+use crate::protection::denial::Protected;
 use crate::work::contents::{Contents, is_namespace};
 use crate::work::kind_order::removal_rank;
 use crate::work::ledger::LEDGER_FINALIZER;
 use crate::work::observed::Owner;
 use crate::work::ownership::ledger_named;
+use crate::work::retire::is_awaited;
 use crate::write::{Action, Plan, Propagation, Side, Write};
 
 /// What becomes of one object.
@@ -74,6 +76,8 @@ pub struct Observed {
     pub live: BTreeMap<Id, Look>,
     /// What the namespaces hold whose turn it is.
     pub contents: BTreeMap<Id, Contents>,
+    /// What servers said to what was tried last.
+    pub refused: BTreeMap<Id, String>,
 }
 
 pub fn id(object: &LeftObject) -> Id {
@@ -313,11 +317,34 @@ fn policy_of_today<'a>(seen: &'a Observed, object: &LeftObject) -> Option<&'a st
 /// The namespaces whose turn it is, so that somebody has to look into them.
 pub fn namespaces_due(seen: &Observed) -> Vec<Id> {
     let fates = fates(seen);
-    let Some(turn) = turn(&fates) else { return Vec::new() };
-    let due = fates.iter().filter(|(object, fate)| {
-        !fate.is_settled() && rank(object) == turn && is_namespace(&id(object))
-    });
-    due.map(|(object, _)| id(object)).collect()
+    let due = Due::now(seen, &fates);
+    let open = fates.iter().filter(|(_, fate)| !fate.is_settled());
+    let open = open.filter(|(object, _)| is_namespace(&id(object)) && due.is(object));
+    open.map(|(object, _)| id(object)).collect()
+}
+
+/// What may go now: the rank whose turn it is, and what a protected object waits for. Such an object
+/// keeps its place in the order, but what it waits for must not wait for it.
+struct Due<'a> {
+    turn: Option<u16>,
+    protected: BTreeMap<&'a Id, Protected>,
+}
+
+impl<'a> Due<'a> {
+    fn now(seen: &'a Observed, fates: &[(LeftObject, Fate)]) -> Self {
+        let open: BTreeSet<Id> = fates
+            .iter()
+            .filter(|(_, fate)| *fate == Fate::Delete)
+            .map(|(object, _)| id(object))
+            .collect();
+        let refused = seen.refused.iter().filter(|(id, _)| open.contains(*id));
+        let protected = refused.filter_map(|(id, said)| Some((id, Protected::parse(said)?)));
+        Self { turn: turn(fates), protected: protected.collect() }
+    }
+
+    fn is(&self, object: &LeftObject) -> bool {
+        Some(rank(object)) == self.turn || is_awaited(&self.protected, &id(object))
+    }
 }
 
 fn rank(object: &LeftObject) -> u16 {
@@ -357,15 +384,13 @@ pub fn plan(seen: &Observed) -> Plan {
     let fates = fates(seen);
     let mut unmark = Vec::new();
     let mut delete = Vec::new();
-    let turn = turn(&fates);
+    let due = Due::now(seen, &fates);
     for (object, fate) in &fates {
         let id = id(object);
         let Some(Look::Present(live)) = seen.live.get(&id) else { continue };
         let action = match fate {
             Fate::Stays(_) => unmarked(seen, live).map(|write| (&mut unmark, write)),
-            Fate::Delete if Some(rank(object)) == turn => {
-                deleted(live).map(|write| (&mut delete, write))
-            }
+            Fate::Delete if due.is(object) => deleted(live).map(|write| (&mut delete, write)),
             Fate::Delete | Fate::Gone | Fate::Going(_) | Fate::Unknown(_) => None,
         };
         if let Some((actions, write)) = action {
@@ -374,7 +399,7 @@ pub fn plan(seen: &Observed) -> Plan {
             actions.push(Action { side: Side::Cluster, target, write });
         }
     }
-    if turn.is_none() && unmark.is_empty() {
+    if due.turn.is_none() && unmark.is_empty() {
         return only(seen.ledgers.iter().filter_map(close).collect());
     }
     // What cannot be unmarked stands in nobody's way but the ledger's.
