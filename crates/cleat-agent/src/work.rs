@@ -266,6 +266,7 @@ async fn reconcile(key: &Key, context: &Context) -> Wake {
     }
     context.verified(key, &seen);
     context.questions.answer(key, &seen);
+    let handed = context.hand_over(key, &seen);
     let verdict = work::report(&seen);
     let mut unheard = None;
     let publish = verdict.publish.filter(|_| context.may_tell(key, &seen));
@@ -283,7 +284,8 @@ async fn reconcile(key: &Key, context: &Context) -> Wake {
     // More to do than one pass may take.
     let soon_again = seen.now.checked_add(SignedDuration::from_millis(100)).ok();
     let more = soon_again.filter(|_| !work::plan(&seen).is_empty());
-    let wakes = [verdict.wake, context.memory.wake(key, seen.now), soon, unheard, more];
+    let remembered = context.memory.wake(key, seen.now);
+    let wakes = [verdict.wake, remembered, soon, unheard, handed, more];
     let wake = wakes.into_iter().flatten().min();
     wake.map_or(Wake::OnChange, |time| Wake::After(until(time)))
 }

@@ -39,6 +39,12 @@ pub(crate) fn missing<'a>(
     objects.filter(|object| !known.contains(&key(object)) && more.insert(key(object))).collect()
 }
 
+/// Whether all of `objects` are among those that were told.
+pub(crate) fn are_told(told: &[LeftObject], objects: &[LeftObject]) -> bool {
+    let known: BTreeSet<_> = told.iter().map(key).collect();
+    objects.iter().all(|object| known.contains(&key(object)))
+}
+
 /// The same object of the same work, whatever was said of it. Another incarnation is another.
 fn key(object: &LeftObject) -> [&str; 6] {
     let LeftObject { group, version: _, resource, namespace, name, uid, source, .. } = object;

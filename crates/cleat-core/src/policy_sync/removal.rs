@@ -20,6 +20,7 @@ use super::history::of_object;
 use super::observed::{Copy, Made, Marked, Observed, Policy};
 use super::plan::{hub_side, is_unwritten, target};
 use crate::id::{Id, Target};
+use crate::leave::ground::is_ground;
 use crate::leave::record;
 use crate::policy::observed::{Kind, KindName};
 use crate::write::{Action, Side, Write};
@@ -133,17 +134,17 @@ fn key(object: &LeftObject) -> [String; 5] {
     [group, resource, namespace, name, uid].map(Clone::clone)
 }
 
-/// What the hub is to know of a policy that is taken away because its cluster leaves. `None`: it does
-/// not, or it cannot be told.
+/// What stays of what the templates made. `None`: it cannot be told.
 ///
 /// What was told of templates that are gone is as they left it; what becomes of the others may still
 /// change with the strategy.
-pub(crate) fn removal(seen: &Observed, replica: &Policy) -> Option<Removal> {
-    let strategy = seen.leaving.as_ref().ok().copied().flatten()?;
-    let marked = seen.marked.as_ref()?;
-    let told = replica.status.removal.as_ref().map(|removal| removal.left.as_slice());
+fn staying<'a>(
+    seen: &Observed,
+    strategy: RemoveStrategy,
+    told: impl Iterator<Item = &'a LeftObject>,
+) -> Option<Vec<LeftObject>> {
     let mut left: BTreeMap<[String; 5], LeftObject> =
-        told.unwrap_or_default().iter().map(|object| (key(object), object.clone())).collect();
+        told.map(|object| (key(object), object.clone())).collect();
     for (marked, object) in everything(seen)? {
         let why = match (strategy, marked.keeps) {
             (_, Some(why)) => why,
@@ -158,12 +159,40 @@ pub(crate) fn removal(seen: &Observed, replica: &Policy) -> Option<Removal> {
         let stays = Some(Stays::Declared);
         entry.or_insert_with(|| LeftObject { why: why.to_owned(), stays, ..object });
     }
+    let left: BTreeSet<LeftObject> = left.into_values().collect();
+    Some(left.into_iter().take(MOST).collect())
+}
+
+/// What stays of a policy that the hub does not have any more, while its cluster leaves: there is no
+/// status of a replica to tell it in, so the cluster's own has to. `None`: it is not so, or it cannot be
+/// told.
+pub fn stranded(seen: &Observed) -> Option<Vec<LeftObject>> {
+    let strategy = seen.leaving.as_ref().ok().copied().flatten()?;
+    let Copy::Absent = seen.replica else { return None };
+    let ours = |one: &&LeftObject| one.unmarked && one.source == seen.name && !is_ground(one);
+    let left = staying(seen, strategy, seen.heard.iter().filter(ours))?.into_iter();
+    Some(left.map(|object| LeftObject { source: seen.name.clone(), ..object }).collect())
+}
+
+/// Whether the hub has yet to hear what is stranded; until then nothing is let go of here.
+pub fn is_untold(seen: &Observed) -> bool {
+    let leaves = matches!(seen.leaving, Ok(Some(_))) && matches!(seen.replica, Copy::Absent);
+    let told = || stranded(seen).is_some_and(|left| record::are_told(&seen.heard, &left));
+    leaves && !told()
+}
+
+/// What the hub is to know of a policy that is taken away because its cluster leaves. `None`: it does
+/// not, or it cannot be told.
+pub(crate) fn removal(seen: &Observed, replica: &Policy) -> Option<Removal> {
+    let strategy = seen.leaving.as_ref().ok().copied().flatten()?;
+    let marked = seen.marked.as_ref()?;
+    let told = replica.status.removal.iter().flat_map(|removal| &removal.left);
+    let left = staying(seen, strategy, told)?;
     let mut remaining: BTreeMap<String, i64> = BTreeMap::new();
     for Marked { target: Target { id, .. }, .. } in marked {
         *remaining.entry(format!("{}.{}", id.resource, id.group)).or_default() += 1;
     }
     let remaining = remaining.into_iter();
-    let left: BTreeSet<LeftObject> = left.into_values().collect();
     let mut blocked = blocked(seen, marked);
     let gone = matches!(seen.local, Copy::Absent) || seen.place.own_hub;
     if marked.is_empty() && gone && replica.deleting && is_unwritten(replica) {
@@ -172,7 +201,7 @@ pub(crate) fn removal(seen: &Observed, replica: &Policy) -> Option<Removal> {
     Some(Removal {
         remaining: remaining.map(|(resource, count)| ResourceCount { resource, count }).collect(),
         blocked,
-        left: left.into_iter().take(MOST).collect(),
+        left,
     })
 }
 

@@ -243,3 +243,23 @@ async fn a_hub_that_forgot_the_cluster_made_policies_prune() -> Result<()> {
     templates.patch("m", &Default::default(), &free).await?;
     Ok(())
 }
+
+#[tokio::test]
+async fn what_a_policy_left_that_the_hub_had_lost_was_on_no_record() -> Result<()> {
+    let mut party = Party::new("strandp", Needless).await?;
+    let made = party.policy("root.p", &[("m", "DeleteIfCreated")]).await?;
+    party.stop_agent().await;
+    let replica = party.replicas().get("root.p").await?;
+    crate::delete(&party.replicas(), "root.p").await?;
+    let free = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    party.replicas().patch("root.p", &Default::default(), &free).await?;
+    gone(&party.replicas(), &replica).await?;
+    party.start_agent();
+    party.leave().await?;
+    party.left().await?;
+    party.stays(&made).await?;
+    assert_eq!(party.recorded().await?, [["m", "root.p", "kept by removeStrategy Needless"]]);
+    party.no_policies().await?;
+    party.stop_agent().await;
+    Ok(())
+}
