@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use cleat_api::configurationpolicy::RelatedObject;
-use cleat_api::leftoverrecord::{LeftObject, Stays};
+use cleat_api::leftoverrecord::{LeftObject, Part, Stays};
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_api::manifestwork::{BlockedObject, Removal, ResourceCount};
 use cleat_api::policy::name::PARENT_POLICY;
@@ -90,43 +90,87 @@ pub fn made_kinds(marked: &[Marked]) -> BTreeSet<KindName> {
     marked.iter().flat_map(|one| &one.made).map(|made| made.kind.clone()).collect()
 }
 
-/// Everything the templates made that is there, with the template that did. `None`: it cannot be told.
-fn everything(seen: &Observed) -> Option<Vec<(&Marked, LeftObject)>> {
+/// Everything a template made that is there. `None`: it cannot be told.
+fn made_by(marked: &Marked, resources: &BTreeMap<KindName, Kind>) -> Option<Vec<LeftObject>> {
     let mut all = Vec::new();
-    for marked in seen.marked.as_ref()? {
-        for made in &marked.made {
-            let served = match seen.resources.get(&made.kind)? {
-                Kind::Served(served) => served,
-                // Nothing can be there.
-                Kind::Absent => continue,
-                Kind::Unknown(_) => return None,
-            };
-            let namespace = if served.namespaced { made.namespace.as_str() } else { "" };
-            let object = LeftObject {
-                group: served.group.clone(),
-                version: served.version.clone(),
-                resource: served.resource.clone(),
-                namespace: namespace.to_owned(),
-                name: made.name.clone(),
-                uid: made.uid.clone(),
-                unmarked: true,
-                ..LeftObject::default()
-            };
-            all.push((marked, object));
-        }
+    for made in &marked.made {
+        let served = match resources.get(&made.kind)? {
+            Kind::Served(served) => served,
+            // Nothing can be there.
+            Kind::Absent => continue,
+            Kind::Unknown(_) => return None,
+        };
+        let namespace = if served.namespaced { made.namespace.as_str() } else { "" };
+        all.push(LeftObject {
+            group: served.group.clone(),
+            version: served.version.clone(),
+            resource: served.resource.clone(),
+            namespace: namespace.to_owned(),
+            name: made.name.clone(),
+            uid: made.uid.clone(),
+            unmarked: true,
+            ..LeftObject::default()
+        });
     }
     Some(all)
 }
 
+/// Everything the templates made that is there, with the template that did. `None`: it cannot be told.
+fn everything(seen: &Observed) -> Option<Vec<(&Marked, LeftObject)>> {
+    let mut all = Vec::new();
+    for marked in seen.marked.as_ref()? {
+        let made = made_by(marked, &seen.resources)?.into_iter();
+        all.extend(made.map(|object| (marked, object)));
+    }
+    Some(all)
+}
+
+/// What a template made, and whether it stays when the template is deleted. `None`: it cannot be told.
+pub fn listed(marked: &Marked, resources: &BTreeMap<KindName, Kind>) -> Option<Vec<LeftObject>> {
+    let all = made_by(marked, resources)?.into_iter();
+    Some(all.map(|object| declared(marked, object)).collect())
+}
+
+fn declared(marked: &Marked, object: LeftObject) -> LeftObject {
+    let why = marked.keeps.unwrap_or_default().to_owned();
+    let stays = marked.keeps.map(|_| Stays::Declared);
+    LeftObject { why, stays, ..object }
+}
+
 /// What the templates made, for the hub to know in case the cluster is lost.
 pub(crate) fn objects(seen: &Observed) -> Option<Vec<LeftObject>> {
-    let all = everything(seen)?.into_iter().map(|(marked, object)| {
-        let why = marked.keeps.unwrap_or_default().to_owned();
-        let stays = marked.keeps.map(|_| Stays::Declared);
-        LeftObject { why, stays, ..object }
-    });
+    let all = everything(seen)?.into_iter().map(|(marked, object)| declared(marked, object));
     let all: BTreeSet<LeftObject> = all.collect();
     Some(all.into_iter().take(MOST).collect())
+}
+
+/// What stands for the policy on the cluster, for the same case: its copy, and what its templates
+/// became. `None`: it cannot be told.
+pub(crate) fn copies(seen: &Observed) -> Option<Vec<LeftObject>> {
+    let local = match &seen.local {
+        Copy::Unknown(_) => return None,
+        Copy::Present(local) if !seen.place.own_hub => Some(local),
+        Copy::Present(_) | Copy::Absent => None,
+    };
+    let copy = local.map(|local| part(target(seen, Side::Cluster), &local.uid, Part::Copy));
+    let templates = seen.marked.as_ref()?.iter();
+    let templates = templates.map(|one| part(one.target.clone(), &one.uid, Part::Template));
+    let all: BTreeSet<LeftObject> = copy.into_iter().chain(templates).collect();
+    Some(all.into_iter().take(MOST).collect())
+}
+
+fn part(Target { version, id }: Target, uid: &str, part: Part) -> LeftObject {
+    let Id { group, resource, namespace, name } = id;
+    LeftObject {
+        group,
+        version,
+        resource,
+        namespace,
+        name,
+        uid: uid.to_owned(),
+        part: Some(part),
+        ..LeftObject::default()
+    }
 }
 
 fn key(object: &LeftObject) -> [String; 5] {

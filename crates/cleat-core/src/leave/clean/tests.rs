@@ -1,3 +1,5 @@
+mod policies;
+
 use std::format;
 use std::string::{String, ToString as _};
 use std::vec;

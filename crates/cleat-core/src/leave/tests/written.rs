@@ -3,7 +3,7 @@
 use std::string::{String, ToString as _};
 use std::vec::Vec;
 
-use cleat_api::leftoverrecord::{LeftObject, Stays};
+use cleat_api::leftoverrecord::{LeftObject, Part, Stays};
 use cleat_api::manifestwork::{ManifestWork, ON_RECORD};
 use serde_json::{Value, json};
 
@@ -253,4 +253,40 @@ fn what_the_cluster_itself_tells_is_on_record_before_it_may_go() {
     world.hub(None, false, 99).unwrap();
     assert_eq!(on_record(&world), ["c"]);
     assert!(is_finishing(&world.observe(false)));
+}
+
+#[test]
+fn copies_of_policies_were_on_no_record_of_a_lost_cluster() {
+    let believed = |annotations: Value, finalizers: Value, status: Value| {
+        let metadata = json!({
+            "name": "root.p", "namespace": NAME, "uid": "u", "annotations": annotations,
+            "finalizers": finalizers,
+        });
+        let metadata = serde_json::from_value(metadata).unwrap();
+        let policy = Carried::policy(&metadata, serde_json::from_value(status).unwrap());
+        let copies = policy.copies.into_iter();
+        copies.map(|one| (one.part.unwrap(), one.name, one.uid)).collect::<Vec<_>>()
+    };
+    let part = |part: Part, name: &str, uid: &str| (part, name.to_string(), uid.to_string());
+    let place = part(Part::Place, NAME, "");
+    // No agent ever took it up.
+    assert_eq!(believed(json!({}), json!([]), json!({})), []);
+    // An agent that tells nothing of it, but has it.
+    let by_name = [part(Part::Copy, "root.p", ""), place.clone()];
+    assert_eq!(believed(json!({}), json!([crate::policy_sync::HOLD]), json!({})), by_name);
+    assert_eq!(believed(json!({}), json!([]), json!({ "compliant": "Compliant" })), by_name);
+    let copies = json!([
+        { "resource": "configurationpolicies", "name": "t", "uid": "u-t", "part": "Template" },
+        { "resource": "policies", "name": "root.p", "uid": "u-p", "part": "Copy" },
+    ]);
+    let encrypted = json!({ "policy.open-cluster-management.io/encryption-iv": "x" });
+    assert_eq!(
+        believed(encrypted, json!([]), json!({ "copies": copies })),
+        [
+            part(Part::Template, "t", "u-t"),
+            part(Part::Copy, "root.p", "u-p"),
+            place,
+            part(Part::Key, "policy-encryption-key", ""),
+        ]
+    );
 }

@@ -1,13 +1,15 @@
-//! Policies that the hub lost before their cluster began to leave it.
+//! Policies that the hub lost before their cluster began to leave it, and what it knows of one when the
+//! cluster is lost.
 
 use alloc::string::{String, ToString as _};
 use alloc::vec;
 use alloc::vec::Vec;
 
+use cleat_api::leftoverrecord::Part;
 use cleat_api::managedcluster::RemoveStrategy::{self, Needless, Required};
 
 use super::stories::{has_made, sent};
-use super::world::{NAME, World, template};
+use super::world::{CLUSTER, NAME, World, template};
 use crate::policy_sync::{is_untold, plan, stranded};
 
 /// A policy that is gone from the hub, though it was held there, on a cluster that leaves.
@@ -70,4 +72,24 @@ fn who_cannot_say_what_stays_lets_go_of_nothing() {
     // A cluster that stays tells nobody.
     world.leaving = None;
     assert!(!is_untold(&world.observe()));
+}
+
+#[test]
+fn the_hub_knows_what_stands_for_a_policy_before_the_cluster_is_lost() {
+    let world = sent(vec![template("a", "None"), template("b", "DeleteAll")]);
+    let uid = |object: &serde_json::Value| object["metadata"]["uid"].as_str().unwrap().to_string();
+    let copies = World::status(&world.hub).copies;
+    let told: Vec<_> = copies.iter().map(|one| (&*one.name, &*one.uid, one.part)).collect();
+    let (a, b) = (uid(&world.templates["a"]), uid(&world.templates["b"]));
+    let copy = uid(world.local.as_ref().unwrap());
+    assert_eq!(
+        told,
+        [
+            ("a", &*a, Some(Part::Template)),
+            ("b", &*b, Some(Part::Template)),
+            (NAME, &*copy, Some(Part::Copy)),
+        ]
+    );
+    assert!(copies.iter().all(|one| one.namespace == CLUSTER));
+    assert_eq!(World::status(&world.local).copies, []);
 }

@@ -3,6 +3,7 @@
 
 use anyhow::{Context as _, Result};
 use cleat_api::configurationpolicy::ConfigurationPolicy;
+use cleat_api::leftoverrecord::Part;
 use cleat_api::managedcluster::RemoveStrategy::{Needless, Required};
 use cleat_api::policy::Policy;
 use cleat_world::eventually;
@@ -85,10 +86,11 @@ impl Party {
         Ok(())
     }
 
-    /// Name, source and reason of everything on record; each with the uid of what is there.
+    /// Name, source and reason of everything on record that is no part of a policy itself; each with
+    /// the uid of what is there.
     async fn recorded(&self) -> Result<Vec<[String; 3]>> {
         let mut recorded = Vec::new();
-        for one in self.on_record().await? {
+        for one in self.on_record().await?.into_iter().filter(|one| one.part.is_none()) {
             let live = self.maps().get(&one.name).await?;
             assert_eq!(Some(&one.uid), live.uid().as_ref(), "{one:?}");
             recorded.push([one.name, one.source, one.why]);
@@ -198,6 +200,10 @@ async fn a_lost_cluster_with_a_policy_that_prunes_never_left() -> Result<()> {
     party.left().await?;
     let why = "the cluster was declared destroyed";
     assert_eq!(party.recorded().await?, [["all", "root.p", why], ["none", "root.p", why]]);
+    let copies: Api<Policy> = Api::namespaced(party.cluster.clone(), &party.name);
+    let copy = copies.get("root.p").await?.uid();
+    let left = party.on_record().await?;
+    assert!(left.iter().any(|one| one.part == Some(Part::Copy) && Some(&one.uid) == copy.as_ref()));
     // It comes back, and its hub does not know it.
     party.link.restore();
     unrecognized(&party).await?;
@@ -208,7 +214,61 @@ async fn a_lost_cluster_with_a_policy_that_prunes_never_left() -> Result<()> {
     let stays: Vec<_> = report.stays.iter().map(|(id, _)| &*id.name).collect();
     assert_eq!((stays, report.stuck), (vec!["none"], vec![]));
     assert!(party.maps().get_opt("all").await?.is_none());
+    party.no_policies().await?;
     party.stays(&made[1..]).await
+}
+
+/// The agent of a cluster that came back lives, and makes anew what is taken from under a policy.
+#[tokio::test]
+async fn copies_of_policies_stayed_on_a_lost_cluster_and_were_enforced_for_ever() -> Result<()> {
+    let mut party = Party::new("copies", Required).await?;
+    let made = party.policy("root.p", &[("goes", "DeleteIfCreated"), ("none", "None")]).await?;
+    party.link.cut();
+    let declare = json!({ "metadata": { "annotations": {
+        "cleat.dev/cluster-destroyed": party.name,
+    } } });
+    party.fleet.patch(&party.name, declare).await?;
+    party.leave().await?;
+    party.left().await?;
+    party.link.restore();
+    unrecognized(&party).await?;
+    let report = party.clean(false).await?;
+    let stays: Vec<_> = report.stays.iter().map(|(id, _)| &*id.name).collect();
+    assert_eq!((stays, report.stuck), (vec!["none"], vec![]));
+    party.no_policies().await?;
+    assert!(party.maps().get_opt("goes").await?.is_none());
+    party.stays(&made[1..]).await?;
+    party.stop_agent().await;
+    Ok(())
+}
+
+/// An agent that told nothing of copies, and nothing of what it made since: all is known by names and
+/// marks, and is on record before a template goes that lists it.
+#[tokio::test]
+async fn what_no_agent_had_told_of_a_policy_is_found_by_its_marks() -> Result<()> {
+    for (topic, strategy) in [("untoldr", Required), ("untoldn", Needless)] {
+        let mut party = Party::new(topic, strategy).await?;
+        let made = party.policy("root.p", &[("goes", "DeleteIfCreated"), ("none", "None")]).await?;
+        party.stop_agent().await;
+        let silent = Patch::Merge(json!({ "status": { "copies": null, "objects": null } }));
+        party.replicas().patch_status("root.p", &Default::default(), &silent).await?;
+        party.lose().await?;
+        let left = party.on_record().await?;
+        let known: Vec<_> = left.iter().map(|one| (one.part, &*one.name, &*one.uid)).collect();
+        let place = (Some(Part::Place), &*party.name, "");
+        assert_eq!(known, [place, (Some(Part::Copy), "root.p", "")]);
+        let report = party.clean(false).await?;
+        let stays: Vec<_> = report.stays.iter().map(|(id, _)| &*id.name).collect();
+        let kept = if strategy == Required { vec!["none"] } else { vec!["goes", "none"] };
+        assert_eq!((stays, report.stuck), (kept, vec![]));
+        party.no_policies().await?;
+        assert_eq!(party.maps().get_opt("goes").await?.is_some(), strategy == Needless);
+        party.stays(&made[1..]).await?;
+        let names: Vec<_> = party.on_record().await?.into_iter().map(|one| one.name).collect();
+        let listed = |name: &str| names.iter().any(|one| one == name);
+        assert!(listed("goes") && listed("none"), "{names:?}");
+    }
+    Ok(())
 }
 
 #[tokio::test]
