@@ -18,6 +18,7 @@ mod subjects;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cleat_api::managedcluster::RemoveStrategy;
 use cleat_core::id::Id;
 use cleat_core::leave::agent::Standing;
 use cleat_core::work;
@@ -218,7 +219,17 @@ async fn follow_standing(
     mut stop: Stop,
 ) {
     while let Some(Ok(())) = stop.or(changes.changed()).await {
-        changes.borrow_and_update();
+        let standing = changes.borrow_and_update().clone();
+        let declared = context.config.presence.as_ref().and_then(Presence::strategy);
+        if matches!(standing, Standing::Unrecognized(_))
+            && context.agent.eviction_grace.is_some()
+            && declared != Some(RemoveStrategy::Required)
+        {
+            tracing::info!(
+                declared = declared.map_or("nothing", RemoveStrategy::as_str),
+                "nothing is evicted: this cluster was not known to be one to be emptied"
+            );
+        }
         for work in context.works.all() {
             context.queue.add(Key::Work(work.name.to_string()));
         }

@@ -5,7 +5,10 @@ use anyhow::{Context as _, Result};
 use cleat_api::configurationpolicy::ConfigurationPolicy;
 use cleat_api::leftoverrecord::Part;
 use cleat_api::managedcluster::RemoveStrategy::{Needless, Required};
+use cleat_api::manifestwork::LEAVE_FINALIZER;
 use cleat_api::policy::Policy;
+use cleat_hub::clusters;
+use cleat_runtime::tasks::Tasks;
 use cleat_world::eventually;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
@@ -322,4 +325,41 @@ async fn what_a_policy_left_that_the_hub_had_lost_was_on_no_record() -> Result<(
     party.no_policies().await?;
     party.stop_agent().await;
     Ok(())
+}
+
+/// What was being deleted before the leave cannot be held on the hub: the agent waits, with nothing of it
+/// left on the cluster, until the hub says that what stays is written down.
+#[tokio::test]
+async fn what_stays_of_a_policy_that_was_deleted_before_the_leave_was_on_no_record() -> Result<()> {
+    let mut party = Party::new("earlierp", Needless).await?;
+    let made = party.policy("root.p", &[("stuck", "DeleteIfCreated")]).await?;
+    let guard = Guard::refusing(&party, "stuck").await?;
+    crate::delete(&party.replicas(), "root.p").await?;
+    let templates: Api<ConfigurationPolicy> = Api::namespaced(party.cluster.clone(), &party.name);
+    seen(&templates, "stuck", |one: &ConfigurationPolicy| {
+        one.metadata.deletion_timestamp.is_some()
+    })
+    .await?;
+    // Nobody on the hub writes anything down.
+    party.fleet.tasks.shutdown().await;
+    party.leave().await?;
+    let replica = seen(&party.replicas(), "root.p", |policy: &Policy| {
+        let removal = policy.status.as_ref().and_then(|status| status.removal.as_ref());
+        let blocked = removal.into_iter().flat_map(|removal| &removal.blocked);
+        blocked.map(|one| &*one.object).eq(["what stays of it"])
+    })
+    .await
+    .context("the policy was let go of before anything was written down")?;
+    let finalizers = replica.finalizers();
+    assert!(!finalizers.iter().any(|one| one == LEAVE_FINALIZER), "{finalizers:?}");
+    party.no_policies().await?;
+    assert_eq!(party.on_record().await?, []);
+    let hub = Tasks::new();
+    clusters::start(party.fleet.config(), &hub);
+    party.left().await?;
+    party.stays(&made).await?;
+    assert_eq!(party.recorded().await?, [["stuck", "root.p", "kept by removeStrategy Needless"]]);
+    party.stop_agent().await;
+    hub.shutdown().await;
+    guard.remove().await
 }
