@@ -363,3 +363,32 @@ async fn what_stays_of_a_policy_that_was_deleted_before_the_leave_was_on_no_reco
     hub.shutdown().await;
     guard.remove().await
 }
+
+#[tokio::test]
+async fn what_a_policy_held_again_since_its_cluster_joined_again_was_deleted() -> Result<()> {
+    let mut party = Party::new("againp", Required).await?;
+    let prunes = [("m", "DeleteIfCreated")];
+    let made = party.policy("root.p", &prunes).await?;
+    party.lose().await?;
+    party.join_again(Required).await?;
+    create(&party.replicas(), party.replica("root.p", &prunes)).await?;
+    seen(&party.replicas(), "root.p", |policy: &Policy| {
+        let status = policy.status.as_ref();
+        status.is_some_and(|status| status.compliant.as_deref() == Some("Compliant"))
+    })
+    .await
+    .context("the policy was not enforced again")?;
+    let templates: Api<ConfigurationPolicy> = Api::namespaced(party.cluster.clone(), &party.name);
+    let template = templates.get("m").await?;
+    for include_kept in [false, true] {
+        let report = party.clean(include_kept).await?;
+        assert_eq!(report.stuck, vec![]);
+        party.stays(&made).await?;
+        assert_eq!(templates.get("m").await?.uid(), template.uid(), "it is of today");
+    }
+    party.stop_agent().await;
+    // Nobody is left to prune.
+    let free = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    templates.patch("m", &Default::default(), &free).await?;
+    Ok(())
+}
