@@ -184,7 +184,7 @@ impl Context {
             Ok(Some(mut what)) => {
                 if besides.untold > 0 {
                     what.push_str(", of which more stays than the hub can be told");
-                } else if !besides.left.is_empty() {
+                } else if self.leave.presence.stranded().values().any(|left| !left.is_empty()) {
                     what = self.explained(what);
                 }
                 Held { what: Some(what), unknown: None, left: ground }
@@ -212,14 +212,14 @@ impl Context {
         }
     }
 
-    /// What the hub is to hear of what it does not have any more. One that did not keep what it was
-    /// told is left alone for a while.
+    /// What the hub is to hear of what it does not have any more.
     fn besides(&self, told: &[LeftObject]) -> Besides {
-        let stranded = match self.must_rest() {
-            true => BTreeMap::new(),
-            false => self.leave.presence.stranded(),
-        };
-        agent::besides(told, &stranded)
+        let all = agent::besides(told, &self.leave.presence.stranded());
+        match self.must_rest() {
+            // A hub that did not keep what it was told is left alone for a while.
+            true => Besides { left: agent::besides(told, &BTreeMap::new()).left, ..all },
+            false => all,
+        }
     }
 
     /// Everything that is still held, in words.
