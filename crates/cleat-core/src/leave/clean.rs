@@ -421,7 +421,7 @@ pub fn plan(seen: &Observed) -> Plan {
         let Some(Look::Present(live)) = seen.live.get(&id) else { continue };
         let action = match (fate, object.part) {
             (Fate::Stays(_), Some(Part::Key | Part::Place)) => {
-                let write = copies::unlabelled(seen, live).or_else(|| unmarked(seen, live));
+                let write = copies::unlabelled(seen, object, live).or_else(|| unmarked(seen, live));
                 write.map(|write| (&mut unmark, write))
             }
             (Fate::Stays(_), _) => unmarked(seen, live).map(|write| (&mut unmark, write)),

@@ -16,6 +16,7 @@ use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Part};
 use cleat_api::manifestwork::LEAVE_FINALIZER;
 use cleat_api::policy::GROUP;
 use cleat_api::policy::name::{CLUSTER_NAME, PARENT_POLICY, ROOT_POLICY};
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::{Fate, Look, Observed, deletion, id, owners};
@@ -54,8 +55,8 @@ pub(super) fn spared(
 ) -> Option<Fate> {
     let stays = |why: &str| Some(Fate::Stays(why.to_string()));
     match part {
-        Part::Copy if known || is_copy(object, live) => None,
-        Part::Copy => stays("it bears no mark of ours"),
+        Part::Copy if known || is_copy(seen, object, live) => None,
+        Part::Copy => stays("it bears no mark of ours, or is younger than the record"),
         Part::Template => match owners(live).iter().find(|owner| is_policy(owner)) {
             Some(owner) if !is_by(seen, object, owner) => {
                 Some(Fate::Stays(format!("policy {} holds it", owner.name)))
@@ -65,16 +66,36 @@ pub(super) fn spared(
             None if label(live, PARENT_POLICY) == Some(&*object.source) => None,
             None => stays("it bears no mark of ours any more"),
         },
+        Part::Key | Part::Place if known => None,
         // One that was there before the agent is nobody's leftover: ours is not there.
-        Part::Key | Part::Place => (!known && !is_marked(live)).then_some(Fate::Gone),
+        Part::Key | Part::Place if !is_marked(live) => Some(Fate::Gone),
+        Part::Key | Part::Place if is_younger(seen, object, live) => {
+            stays("it is younger than the record")
+        }
+        Part::Key | Part::Place => None,
     }
+}
+
+/// Whether something came after the record that lists it by name. The cluster may have joined another
+/// hub since, whose agent makes the same things with the same labels.
+fn is_younger(seen: &Observed, object: &LeftObject, live: &Value) -> bool {
+    let lists = |record: &&LeftoverRecord| {
+        let mut all = record.spec.objects.iter();
+        all.any(|one| one.part == object.part && id(one) == id(object))
+    };
+    let records = seen.records.iter().filter(lists);
+    let written = records.filter_map(|one| Some(one.metadata.creation_timestamp.as_ref()?.0)).max();
+    let made = live.pointer("/metadata/creationTimestamp").and_then(Value::as_str);
+    let made = made.and_then(|made| made.parse::<Timestamp>().ok());
+    written.is_some_and(|written| made.is_none_or(|made| made > written))
 }
 
 /// Whether something by the name of a copy is one. Where a cluster is a hub itself it has replicas of
 /// its own, and those are held.
-fn is_copy(object: &LeftObject, live: &Value) -> bool {
+fn is_copy(seen: &Observed, object: &LeftObject, live: &Value) -> bool {
     let held = finalizers(live).iter().any(|one| *one == HOLD || *one == LEAVE_FINALIZER);
     !held
+        && !is_younger(seen, object, live)
         && label(live, ROOT_POLICY) == Some(&*object.source)
         && label(live, CLUSTER_NAME) == Some(&*object.namespace)
 }
@@ -100,7 +121,7 @@ fn is_by(seen: &Observed, template: &LeftObject, owner: &Owner) -> bool {
     match seen.live.get(&id(copy)) {
         Some(Look::Present(live)) => {
             let uid = live.pointer("/metadata/uid").and_then(Value::as_str);
-            uid == Some(&*owner.uid) && is_copy(copy, live)
+            uid == Some(&*owner.uid) && is_copy(seen, copy, live)
         }
         Some(Look::Absent) => true,
         Some(Look::Unknown(_)) | None => false,
@@ -185,9 +206,10 @@ pub(super) fn disarmed(live: &Value) -> Option<Write> {
     Some(Write::Merge(Value::Object(patch)))
 }
 
-/// Takes our label off what stays, unless policies of today need it.
-pub(super) fn unlabelled(seen: &Observed, live: &Value) -> Option<Write> {
-    if !is_marked(live) || !seen.policies.is_empty() {
+/// Takes our label off what stays, unless it is another's, or policies of today need it.
+pub(super) fn unlabelled(seen: &Observed, object: &LeftObject, live: &Value) -> Option<Write> {
+    let others = object.uid.is_empty() && is_younger(seen, object, live);
+    if !is_marked(live) || others || !seen.policies.is_empty() {
         return None;
     }
     Some(Write::Merge(json!({ "metadata": {

@@ -277,3 +277,32 @@ fn a_cluster_that_was_to_keep_everything_loses_the_copies_all_the_same() {
     assert_eq!(stays, [None, None, declared, declared]);
     assert_eq!(record.spec.objects[0].part, Some(Part::Copy));
 }
+
+#[test]
+fn what_another_hub_made_since_under_the_same_name_stays_as_it_is() {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    let mut seen = cluster();
+    let by_name = LeftObject { uid: String::new(), ..copy() };
+    seen.records = vec![record(vec![by_name, place()])];
+    let written = "2026-01-02T00:00:00Z".parse().unwrap();
+    seen.records[0].metadata.creation_timestamp = Some(Time(written));
+    seen.found = vec![template()];
+    for (made, ours) in [
+        (json!("2026-01-01T00:00:00Z"), true),
+        (json!("2026-01-02T00:00:00Z"), true),
+        (json!("2026-01-02T00:00:01Z"), false),
+        (Value::Null, false),
+    ] {
+        let mut copied = live_copy();
+        copied["metadata"]["creationTimestamp"] = made.clone();
+        seen.live.insert(id(&copy()), Look::Present(copied));
+        let namespace = json!({ "metadata": {
+            "name": "c1", "uid": "u-c1", "resourceVersion": "3", "creationTimestamp": made,
+            "labels": { MADE_FOR: MADE_FOR_POLICIES },
+        } });
+        seen.live.insert(id(&place()), Look::Present(namespace));
+        let spared = |object: &LeftObject| matches!(fate_of(&seen, object), Fate::Stays(_));
+        assert_eq!([copy(), template(), place()].map(|one| !spared(&one)), [ours; 3], "{made}");
+        assert_eq!(words(&seen).is_empty(), !ours, "{made}");
+    }
+}
