@@ -1,5 +1,6 @@
 //! What is written down before it is forgotten, and what has to go first.
 
+use std::collections::BTreeMap;
 use std::string::{String, ToString as _};
 use std::vec::Vec;
 
@@ -226,17 +227,17 @@ fn what_was_told_of_lost_works_stays_told_and_what_is_there_now_replaces_it() {
     ];
     let names =
         |left: &[LeftObject]| -> Vec<String> { left.iter().map(|one| one.name.clone()).collect() };
-    let none = besides(&told, &[].into());
+    let none = besides(&told, &BTreeMap::new());
     assert_eq!((names(&none.left), none.untold), (names(&told[..4]), 0));
     let now = Vec::from([object("e", "same", true)]);
-    let stranded = [(Source::Policy("same".to_string()), now)].into();
+    let stranded = BTreeMap::from([(Source::Policy("same".to_string()), now)]);
     assert_eq!(names(&besides(&told, &stranded).left), ["a", "b", "d", "e"]);
     // What there is no room for is not told by halves.
     let many = |work: &str, count: usize| {
         let objects = (0..count).map(|index| object(&index.to_string(), work, false));
         (Source::Work(work.to_string()), objects.collect::<Vec<_>>())
     };
-    let stranded = [many("big", 2000), many("bigger", 2500), many("small", 2)].into();
+    let stranded = BTreeMap::from([many("big", 2000), many("bigger", 2500), many("small", 2)]);
     let Besides { left, untold } = besides(&[], &stranded);
     assert_eq!((left.len(), untold), (2002, 1));
 }

@@ -167,7 +167,10 @@ fn what_a_template_made_since_the_hub_heard_is_on_record_before_the_template_goe
 fn templates_that_nobody_told_of_are_found_by_their_marks() {
     let mut seen = cluster();
     seen.records = vec![record(vec![LeftObject { uid: String::new(), ..copy() }])];
-    assert_eq!(copies_on_record(&seen.records), [("c1".to_string(), POLICY.to_string())].into());
+    assert_eq!(
+        copies_on_record(&seen.records),
+        BTreeSet::from([("c1".to_string(), POLICY.to_string())])
+    );
     seen.found = vec![template()];
     assert_eq!(
         fate_of(&seen, &template()),
