@@ -11,15 +11,18 @@ mod ground;
 mod parts;
 mod presence;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cleat_api::appliedmanifestwork::AppliedManifestWork;
+use cleat_api::leftoverrecord::LeftObject;
 use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::manifestwork::ManifestWork;
-use cleat_core::leave::agent::{self, Held, Standing};
+use cleat_core::leave::agent::{self, Besides, Held, Standing};
+use cleat_core::leave::ground::is_ground;
 use cleat_core::registration::hub;
 use cleat_core::work::WORK_FINALIZER;
 use cleat_core::write::{Outcome, Side};
@@ -172,12 +175,23 @@ impl Context {
             _ => None,
         };
         let Some(cluster) = cluster else { return };
-        let told = || cluster.status.clone().unwrap_or_default().left;
-        let held = match self.held().await {
-            Ok(None) => self.clear_ground(&cluster).await,
-            Ok(what) => Held { what, unknown: None, left: told() },
-            Err(why) => Held { what: None, unknown: Some(why), left: told() },
+        let told = cluster.status.clone().unwrap_or_default().left;
+        self.leave.presence.set_told(&told);
+        let besides = self.besides(&told);
+        let ground: Vec<LeftObject> = told.into_iter().filter(is_ground).collect();
+        let mut held = match self.held().await {
+            Ok(None) => self.clear_ground(&cluster, ground).await,
+            Ok(Some(mut what)) => {
+                if besides.untold > 0 {
+                    what.push_str(", of which more stays than the hub can be told");
+                } else if self.leave.presence.stranded().values().any(|left| !left.is_empty()) {
+                    what = self.explained(what);
+                }
+                Held { what: Some(what), unknown: None, left: ground }
+            }
+            Err(why) => Held { what: None, unknown: Some(why), left: ground },
         };
+        held.left = [besides.left, held.left].concat();
         // Written down before the hub is told: once it was, it may forget this cluster at any moment,
         // and an agent that starts again then must know the end from a hub that forgot.
         // What cannot be seen changes nothing that is written.
@@ -195,6 +209,16 @@ impl Context {
                            ManagedCluster has no status.left; run `cleat init` there";
                 self.in_trouble(Some(why.to_owned()));
             }
+        }
+    }
+
+    /// What the hub is to hear of what it does not have any more.
+    fn besides(&self, told: &[LeftObject]) -> Besides {
+        let all = agent::besides(told, &self.leave.presence.stranded());
+        match self.must_rest() {
+            // A hub that did not keep what it was told is left alone for a while.
+            true => Besides { left: agent::besides(told, &BTreeMap::new()).left, ..all },
+            false => all,
         }
     }
 

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use cleat_api::policy::GROUP;
 use cleat_core::id::Id;
+use cleat_core::leave::agent::Source;
 use cleat_core::policy_sync::observed::{Copy, Vanished};
 use cleat_core::policy_sync::{self, Observed};
 use cleat_core::work::trouble::Trouble;
@@ -25,7 +26,7 @@ use cleat_runtime::follow::{Follow, Scope};
 use cleat_runtime::kinds::Kinds;
 use cleat_runtime::queue::{self, Queue, Wake};
 use cleat_runtime::tasks::Tasks;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use serde_json::Value;
 
@@ -40,6 +41,8 @@ pub const FIELD_MANAGER: &str = "policy-framework";
 
 const MOST_ROUNDS: usize = 16;
 const FIRST_LOOK: Duration = Duration::from_secs(30);
+/// How soon to look whether the hub has heard what was handed over.
+const HEARD: SignedDuration = SignedDuration::from_millis(500);
 
 #[derive(Clone)]
 pub struct Config {
@@ -227,7 +230,8 @@ async fn reconcile(name: &str, context: &Context) -> Wake {
     if let Some(vanished) = context.lock().get_mut(name).and_then(|life| life.vanished.as_mut()) {
         vanished.told = true;
     }
-    if let (Copy::Absent, Copy::Absent) = (&seen.replica, &seen.local) {
+    let handed = context.hand_over(name, &seen);
+    if let (Copy::Absent, Copy::Absent, None) = (&seen.replica, &seen.local, handed) {
         context.lock().remove(name);
         context.dependents.set(name, BTreeSet::new());
         return Wake::OnChange;
@@ -237,7 +241,7 @@ async fn reconcile(name: &str, context: &Context) -> Wake {
         .get(name)
         .and_then(|life| life.troubles.values().map(|trouble| trouble.retry_at).min());
     let poll = context.polls(&seen);
-    let wake = [verdict.wake, retry, poll].into_iter().flatten().min();
+    let wake = [verdict.wake, retry, poll, handed].into_iter().flatten().min();
     wake.map_or(Wake::OnChange, |time| {
         let left = time.duration_since(Timestamp::now());
         Wake::After(Duration::try_from(left).unwrap_or(Duration::ZERO))
@@ -323,10 +327,19 @@ impl Context {
         }
     }
 
+    /// Hands what stays of a policy that the hub does not have to the leave, which tells the hub; says
+    /// when to look whether it has heard.
+    fn hand_over(&self, name: &str, seen: &Observed) -> Option<Timestamp> {
+        let presence = self.config.presence.as_ref()?;
+        presence.strand(Source::Policy(name.to_owned()), policy_sync::stranded(seen)?);
+        let later = seen.now.checked_add(HEARD).ok();
+        later.filter(|_| policy_sync::is_untold(seen))
+    }
+
     /// Nobody tells when something changes that is waited for and is no kind of policy.
     fn polls(&self, seen: &Observed) -> Option<Timestamp> {
         let foreign = seen.states.keys().any(|one| !self.is_followed(&one.0));
-        let later = seen.now.checked_add(jiff::SignedDuration::from_secs(10)).unwrap_or(seen.now);
+        let later = seen.now.checked_add(SignedDuration::from_secs(10)).unwrap_or(seen.now);
         foreign.then_some(later)
     }
 }

@@ -18,6 +18,7 @@ mod subjects;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cleat_api::managedcluster::RemoveStrategy;
 use cleat_core::id::Id;
 use cleat_core::leave::agent::Standing;
 use cleat_core::work;
@@ -218,7 +219,17 @@ async fn follow_standing(
     mut stop: Stop,
 ) {
     while let Some(Ok(())) = stop.or(changes.changed()).await {
-        changes.borrow_and_update();
+        let standing = changes.borrow_and_update().clone();
+        let declared = context.config.presence.as_ref().and_then(Presence::strategy);
+        if matches!(standing, Standing::Unrecognized(_))
+            && context.agent.eviction_grace.is_some()
+            && declared != Some(RemoveStrategy::Required)
+        {
+            tracing::info!(
+                declared = declared.map_or("nothing", RemoveStrategy::as_str),
+                "nothing is evicted: this cluster was not known to be one to be emptied"
+            );
+        }
         for work in context.works.all() {
             context.queue.add(Key::Work(work.name.to_string()));
         }
@@ -266,6 +277,7 @@ async fn reconcile(key: &Key, context: &Context) -> Wake {
     }
     context.verified(key, &seen);
     context.questions.answer(key, &seen);
+    let handed = context.hand_over(key, &seen);
     let verdict = work::report(&seen);
     let mut unheard = None;
     let publish = verdict.publish.filter(|_| context.may_tell(key, &seen));
@@ -283,7 +295,8 @@ async fn reconcile(key: &Key, context: &Context) -> Wake {
     // More to do than one pass may take.
     let soon_again = seen.now.checked_add(SignedDuration::from_millis(100)).ok();
     let more = soon_again.filter(|_| !work::plan(&seen).is_empty());
-    let wakes = [verdict.wake, context.memory.wake(key, seen.now), soon, unheard, more];
+    let remembered = context.memory.wake(key, seen.now);
+    let wakes = [verdict.wake, remembered, soon, unheard, handed, more];
     let wake = wakes.into_iter().flatten().min();
     wake.map_or(Wake::OnChange, |time| Wake::After(until(time)))
 }

@@ -123,7 +123,7 @@ pub struct LeftObject {
     pub namespace: String,
     /// The name.
     pub name: String,
-    /// Which incarnation of it; empty if nobody knows, and then nobody removes it by this record.
+    /// Which incarnation of it; empty if nobody knows.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
     /// The work or policy that brought it.
@@ -139,6 +139,25 @@ pub struct LeftObject {
     /// is the one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unmarked: bool,
+    /// What it is to policies, if the agent made it for them. Such an object may be known without its
+    /// uid, by what it bears; any other without a uid is removed by nobody.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
+}
+
+/// What an object is to the policies of its cluster.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+pub enum Part {
+    /// The copy of a policy.
+    Copy,
+    /// An object that a template of a policy became.
+    Template,
+    /// The key with which the hub encrypts for policies.
+    Key,
+    /// The namespace made for policies.
+    Place,
 }
 
 /// Whether an object that is left is to stay for good.

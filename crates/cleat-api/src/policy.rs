@@ -148,6 +148,10 @@ pub struct PolicyStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["Compliant", "Pending", "NonCompliant"]))]
     pub compliant: Option<String>,
+    /// Of a replica: what stands for it on the cluster, as the agent last saw it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub copies: Vec<LeftObject>,
     /// Of a replica: how each template stands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub details: Vec<TemplateDetail>,

@@ -27,4 +27,4 @@ pub mod trouble;
 pub mod wanted;
 
 pub use plan::{WORK_FINALIZER, plan};
-pub use report::{Verdict, report};
+pub use report::{Verdict, report, stranded};

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 /// Documents whose tables name tests.
-pub(super) const DOCUMENTS: &[&str] = &["docs/policies-on-clusters.md", "docs/protection.md"];
+pub(super) const DOCUMENTS: &[&str] =
+    &["docs/clusters.md", "docs/policies-on-clusters.md", "docs/protection.md"];
 
 /// The names of functions in a source file.
 pub(super) fn functions(source: &str) -> impl Iterator<Item = &str> {

@@ -1,15 +1,18 @@
 //! Works leftover records off on the cluster that kept what they list: `cleat_core::leave::clean`
 //! decides, one look after another, until nothing is left to do.
 
+mod policies;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use cleat_api::appliedmanifestwork::AppliedManifestWork;
+use cleat_api::leftoverrecord::condition::CLEANED;
 use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord};
-use cleat_api::managedcluster::ManagedCluster;
+use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, ManagedCluster};
 use cleat_api::manifestwork::ManifestWork;
 use cleat_api::policy::{Policy, PolicyStatus};
-use cleat_core::condition::say;
+use cleat_core::condition::{holds, say};
 use cleat_core::id::Id;
 use cleat_core::leave::clean::{self, Look, Observed, Report, id};
 use cleat_core::leave::record;
@@ -61,6 +64,10 @@ pub enum Error {
         #[source]
         source: Box<kube::Error>,
     },
+    #[error("the record {record} was deleted meanwhile")]
+    Deleted { record: String },
+    #[error("failed to find the templates of policies in {namespace}: {message}")]
+    Templates { namespace: String, message: String },
     #[error("failed to note it in the record {record}: {message}")]
     Note { record: String, message: String },
 }
@@ -88,13 +95,13 @@ pub async fn clean(job: Clean, mut waits: impl FnMut(&Id, &str) + Send) -> Resul
     let deadline = Instant::now() + PATIENCE;
     let mut pause = tokio::time::interval(PAUSE);
     let mut refused = BTreeMap::new();
-    let report = loop {
+    let (records, report) = loop {
         pause.tick().await;
-        let seen = context.observe().await?;
-        let report = clean::report(&seen, &refused);
+        let seen = context.observe(refused).await?;
+        let report = clean::report(&seen);
         let plan = clean::plan(&seen);
         if Instant::now() > deadline || (plan.is_empty() && report.stuck.is_empty()) {
-            break report;
+            break (seen.records, report);
         }
         let ids: Vec<Id> = plan.iter().flatten().map(|one| one.target.id.clone()).collect();
         let done = context.executor.execute(plan).await;
@@ -104,7 +111,7 @@ pub async fn clean(job: Clean, mut waits: impl FnMut(&Id, &str) + Send) -> Resul
             waits(id, why);
         }
     };
-    context.note(&report).await?;
+    context.note(&records, &report).await?;
     Ok(report)
 }
 
@@ -141,15 +148,18 @@ fn executor(hub: Option<&Client>, cluster: &Client) -> Executor {
 }
 
 impl Context {
-    async fn observe(&self) -> Result<Observed, Error> {
+    async fn observe(&self, refused: BTreeMap<Id, String>) -> Result<Observed, Error> {
         let job = &self.job;
         let told = job.hub_server.as_deref().map(hub_hash);
         let (all, wanted) = (self.all_ledgers().await?, self.wanted().await?);
+        let records = self.records().await?;
         let mut seen = Observed {
-            records: job.records.clone(),
             include_kept: job.include_kept,
-            ledgers: clean::ledgers(&job.records, all, &wanted.works, told.as_deref())?,
+            ledgers: clean::ledgers(&records, all, &wanted.works, told.as_deref())?,
+            found: self.templates(&records).await?,
+            records,
             policies: wanted.policies,
+            refused,
             ..Observed::default()
         };
         let ids: BTreeSet<Id> = clean::objects(&seen).iter().map(id).collect();
@@ -163,6 +173,7 @@ impl Context {
             (id, look)
         });
         seen.live = futures::stream::iter(looks).buffer_unordered(READS).collect().await;
+        seen.made = self.made(&seen).await;
         let hash = seen.ledgers.first().map(|ledger| ledger.spec.hub_hash.clone());
         let hash = hash.or_else(|| Some(job.records.first()?.spec.hub_hash.clone()));
         for id in clean::namespaces_due(&seen) {
@@ -181,6 +192,34 @@ impl Context {
             Err(source) => {
                 Err(Error::List { what: "ledgers on the cluster", source: source.into() })
             }
+        }
+    }
+
+    /// The records as they are now, with the parts that were added to them since.
+    async fn records(&self) -> Result<Vec<LeftoverRecord>, Error> {
+        let given = &self.job.records;
+        let names: BTreeSet<String> = given.iter().map(|one| one.name_any()).collect();
+        let leaves: BTreeSet<&str> = given.iter().map(|one| &*one.spec.cluster_uid).collect();
+        let clusters: BTreeSet<&str> = given.iter().map(|one| &*one.spec.cluster).collect();
+        let mut found: Vec<LeftoverRecord> = Vec::new();
+        for cluster in clusters {
+            let label = format!("{CLUSTER_NAME_LABEL}={cluster}");
+            let records: Api<LeftoverRecord> = Api::all(self.job.hub_client.clone());
+            let all = records.list(&ListParams::default().labels(&label)).await;
+            let all =
+                all.map_err(|source| Error::List { what: "records", source: source.into() })?;
+            found.extend(all.items.into_iter().filter(|one| {
+                let conditions = one.status.clone().unwrap_or_default().conditions;
+                let is_new = !holds(&conditions, CLEANED);
+                names.contains(&one.name_any())
+                    || (is_new && leaves.contains(one.spec.cluster_uid.as_str()))
+            }));
+        }
+        // Without it, what it lists would look as if nothing were left.
+        let here: BTreeSet<String> = found.iter().map(|one| one.name_any()).collect();
+        match names.difference(&here).next() {
+            Some(record) => Err(Error::Deleted { record: record.clone() }),
+            None => Ok(found),
         }
     }
 
@@ -222,8 +261,8 @@ impl Context {
         Ok(read.collect())
     }
 
-    async fn note(&self, report: &Report) -> Result<(), Error> {
-        for record in &self.job.records {
+    async fn note(&self, records: &[LeftoverRecord], report: &Report) -> Result<(), Error> {
+        for record in records {
             let mut conditions = record.status.clone().unwrap_or_default().conditions;
             let said = clean::said(report);
             say(&mut conditions, said, record.metadata.generation, Timestamp::now());

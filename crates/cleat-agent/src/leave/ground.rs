@@ -27,9 +27,12 @@ pub(super) struct Trouble {
 }
 
 impl Context {
-    /// One step further, when nothing else is held.
-    pub(super) async fn clear_ground(&self, cluster: &ManagedCluster) -> Held {
-        let told = cluster.status.clone().unwrap_or_default().left;
+    /// One step further, when nothing else is held. `told` is what the hub knows of the ground.
+    pub(super) async fn clear_ground(
+        &self,
+        cluster: &ManagedCluster,
+        told: Vec<LeftObject>,
+    ) -> Held {
         let mut failures = Vec::new();
         let seen = self.observe_ground(cluster, told, &mut failures).await;
         let mut left = left(&seen);
@@ -59,16 +62,20 @@ impl Context {
         Held { what, unknown: None, left }
     }
 
-    /// What is not done yet, and why if somebody said.
     fn unfinished(&self, resource: &str, name: &str) -> String {
+        self.explained(format!("{resource} {name}, made for policies"))
+    }
+
+    /// What is not done yet, and why if somebody said.
+    pub(super) fn explained(&self, what: String) -> String {
         let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         match &*trouble {
-            Some(trouble) => format!("{resource} {name}, made for policies: {}", trouble.why),
-            None => format!("{resource} {name}, made for policies"),
+            Some(trouble) => format!("{what}: {}", trouble.why),
+            None => what,
         }
     }
 
-    fn must_rest(&self) -> bool {
+    pub(super) fn must_rest(&self) -> bool {
         let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         trouble.as_ref().is_some_and(|trouble| Instant::now() < trouble.retry)
     }

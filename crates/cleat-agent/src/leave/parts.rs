@@ -38,6 +38,10 @@ pub(super) async fn take_away(executor: &Executor, cluster: &Client, kinds: &Kin
         let refused =
             done.iter().flatten().find(|one| !one.is_done() && **one != Outcome::NotFound);
         if let Some(refused) = refused {
+            // Its account went with the namespace; the collector takes what hangs on that.
+            if matches!(refused, Outcome::Refused(refusal) if refusal.code == 401) {
+                return;
+            }
             tracing::warn!(namespace, ?refused, "a part of the agent cannot be taken away");
             return;
         }

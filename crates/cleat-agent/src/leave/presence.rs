@@ -1,7 +1,10 @@
 //! How the cluster stands with its hub, shared by everything that runs for it.
 
+use std::collections::BTreeMap;
+
+use cleat_api::leftoverrecord::LeftObject;
 use cleat_api::managedcluster::RemoveStrategy;
-use cleat_core::leave::agent::Standing;
+use cleat_core::leave::agent::{Source, Standing};
 use cleat_runtime::tasks::Tasks;
 use tokio::sync::watch;
 
@@ -11,6 +14,10 @@ pub struct Presence {
     standing: watch::Sender<Standing>,
     /// What was last declared about everything that was carried here, as far as anybody knows.
     strategy: watch::Sender<Option<RemoveStrategy>>,
+    /// What stays of what the hub has nothing for any more, by whose it was; the leave tells it.
+    stranded: watch::Sender<BTreeMap<Source, Vec<LeftObject>>>,
+    /// What the hub has of that, as it was last read there.
+    told: watch::Sender<Vec<LeftObject>>,
     released: watch::Sender<bool>,
     left: watch::Sender<bool>,
 }
@@ -20,6 +27,8 @@ impl Default for Presence {
         Self {
             standing: watch::Sender::new(Standing::Unknown),
             strategy: watch::Sender::new(None),
+            stranded: watch::Sender::default(),
+            told: watch::Sender::default(),
             released: watch::Sender::new(false),
             left: watch::Sender::new(false),
         }
@@ -70,6 +79,34 @@ impl Presence {
 
     pub(crate) fn set_strategy(&self, strategy: RemoveStrategy) {
         self.strategy.send_if_modified(|before| before.replace(strategy) != Some(strategy));
+    }
+
+    /// Hands over what stays of a work or policy that the hub does not have any more.
+    pub(crate) fn strand(&self, source: Source, left: Vec<LeftObject>) {
+        self.stranded.send_if_modified(|all| {
+            let changed = all.get(&source) != Some(&left);
+            all.insert(source, left);
+            changed
+        });
+    }
+
+    pub(super) fn stranded(&self) -> BTreeMap<Source, Vec<LeftObject>> {
+        self.stranded.borrow().clone()
+    }
+
+    /// What the hub has heard of that.
+    pub(crate) fn told(&self) -> Vec<LeftObject> {
+        self.told.borrow().clone()
+    }
+
+    pub(super) fn set_told(&self, told: &[LeftObject]) {
+        self.told.send_if_modified(|before| {
+            let changed = before.as_slice() != told;
+            if changed {
+                *before = told.to_vec();
+            }
+            changed
+        });
     }
 
     pub(super) fn is_released(&self) -> bool {

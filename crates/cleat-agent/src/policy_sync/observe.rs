@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::Context;
 use super::templates::id;
-use crate::leave::{ask, known};
+use crate::leave::{Presence, ask, known};
 
 /// What the hub says of a policy, as far as it can be asked.
 struct Answer {
@@ -67,6 +67,7 @@ impl Context {
             marked: self.templates.marked(name),
             resources: BTreeMap::new(),
             leaving,
+            heard: self.config.presence.as_ref().map(Presence::told).unwrap_or_default(),
             defined,
             vanished,
             states: BTreeMap::new(),

@@ -3,20 +3,40 @@
 
 use std::collections::BTreeMap;
 
+use cleat_api::leftoverrecord::LeftObject;
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_core::id::Id;
-use cleat_core::leave::agent::{Standing, standing};
+use cleat_core::leave::agent::{Source, Standing, standing};
 use cleat_core::registration::hub::target;
+use cleat_core::work;
 use cleat_core::work::contents::Contents;
 use cleat_core::work::observed::{Book, Hub, Ledger, Observed};
 use cleat_core::write::Side;
 use cleat_runtime::contents::contents;
 use cleat_runtime::execute::Read;
 use cleat_runtime::mirror::{Look, Meta};
+use jiff::{SignedDuration, Timestamp};
 
 use super::{Context, Key};
+use crate::leave::Presence;
+
+/// How soon to look whether the hub has heard what was handed over.
+const HEARD: SignedDuration = SignedDuration::from_millis(500);
 
 impl Context {
+    /// What the hub has heard to stay of what it does not have any more.
+    pub(super) fn told(&self) -> Vec<LeftObject> {
+        self.config.presence.as_ref().map(Presence::told).unwrap_or_default()
+    }
+
+    /// Hands what stays of a work that the hub does not have to the leave, which tells the hub; says
+    /// when to look whether it has heard.
+    pub(super) fn hand_over(&self, key: &Key, seen: &Observed) -> Option<Timestamp> {
+        let (Key::Work(name), Some(presence)) = (key, &self.config.presence) else { return None };
+        presence.strand(Source::Work(name.clone()), work::stranded(seen)?);
+        seen.now.checked_add(HEARD).ok()
+    }
+
     /// Whether the cluster is leaving, and what may be believed of the work accordingly.
     pub(super) async fn leaving(
         &self,

@@ -60,6 +60,7 @@ impl Context {
             troubles: BTreeMap::new(),
             leaving,
             contents: BTreeMap::new(),
+            told: self.told(),
         };
         if let Some(spec) = &spec {
             let mappings = self.mappings(spec).await;

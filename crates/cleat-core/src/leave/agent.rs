@@ -3,6 +3,7 @@
 //! A hub that says to leave, a hub that cannot be reached and a hub that answers but does not know
 //! the cluster are three things, and only the first of them lets anything go.
 
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
@@ -14,6 +15,7 @@ use cleat_api::managedcluster::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::ground::is_ground;
 use crate::condition::{self, Said, Status};
 use crate::registration::hub::target;
 use crate::write::{Action, Side, Write};
@@ -61,8 +63,52 @@ pub struct Held {
     pub what: Option<String>,
     /// Why that could not be found out.
     pub unknown: Option<String>,
-    /// What the agent itself leaves there.
+    /// What stays and is told by nothing else: what the agent itself leaves there, and what it had from
+    /// the hub that the hub does not have any more.
     pub left: Vec<LeftObject>,
+}
+
+/// How many objects the hub is told of altogether: the status that tells them has to be stored.
+const MOST: usize = 3000;
+
+/// Whose something was.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    Work(String),
+    Policy(String),
+}
+
+impl Source {
+    /// Works mark what they bring, and policies do not.
+    fn of(object: &LeftObject) -> Self {
+        let name = object.source.clone();
+        if object.unmarked { Self::Policy(name) } else { Self::Work(name) }
+    }
+}
+
+/// What stays of works and policies that the hub does not have any more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Besides {
+    pub left: Vec<LeftObject>,
+    /// How many of them there was no room for. Whoever holds those goes on holding them.
+    pub untold: usize,
+}
+
+/// What the hub is to hear of such works and policies. `told` is what it has heard: whoever let go of
+/// something on the strength of it will not say it again. `stranded` is what is there now.
+pub fn besides(told: &[LeftObject], stranded: &BTreeMap<Source, Vec<LeftObject>>) -> Besides {
+    let is_earlier =
+        |one: &&LeftObject| !is_ground(one) && !stranded.contains_key(&Source::of(one));
+    let earlier = told.iter().filter(is_earlier);
+    let mut left: BTreeSet<LeftObject> = earlier.cloned().collect();
+    let mut untold = 0;
+    for objects in stranded.values() {
+        match left.len() + objects.len() <= MOST {
+            true => left.extend(objects.iter().cloned()),
+            false => untold += 1,
+        }
+    }
+    Besides { left: left.into_iter().collect(), untold }
 }
 
 /// Whether the hub accepted a report and keeps nothing of what was told to stay: its definition of

@@ -5,7 +5,8 @@ use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use cleat_api::leftoverrecord::LeftObject;
+use cleat_api::configurationpolicy::ENCRYPTION_IV;
+use cleat_api::leftoverrecord::{LeftObject, Part};
 use cleat_api::manifestwork::{
     BlockedObject, LEAVE_FINALIZER, ManifestWork, ManifestWorkStatus, ON_RECORD, Removal,
     ResourceCount, condition,
@@ -14,6 +15,7 @@ use cleat_api::policy::{Policy, PolicyStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use super::ground::{self, MADE_FOR_POLICIES};
 use crate::condition::holds;
 use crate::id::{Id, Target};
 use crate::policy_sync::HOLD;
@@ -88,6 +90,9 @@ pub struct Carried {
     pub on_record: Option<String>,
     /// What is believed to be on the cluster because of it.
     pub objects: Vec<LeftObject>,
+    /// What is believed to stand for it there: of a policy its copy, what its templates became, and
+    /// what the agent made to have a place for them.
+    pub copies: Vec<LeftObject>,
     /// What stays of it, once the agent has told.
     pub left: Vec<LeftObject>,
     /// How much of it has yet to go, once the agent has counted.
@@ -107,6 +112,7 @@ impl Carried {
     /// A policy as replicated to the cluster.
     pub fn policy(metadata: &ObjectMeta, status: PolicyStatus) -> Self {
         let mut carried = Self::bare(Kind::Policy, metadata);
+        carried.copies = copies(&carried, metadata, &status);
         carried.objects = status.objects;
         for object in &mut carried.objects {
             object.source.clone_from(&carried.name);
@@ -138,6 +144,7 @@ impl Carried {
             since: metadata.deletion_timestamp.as_ref().map(|time| time.0),
             on_record: metadata.annotations.as_ref().and_then(|all| all.get(ON_RECORD)).cloned(),
             objects: Vec::new(),
+            copies: Vec::new(),
             left: Vec::new(),
             remaining: None,
             blocked: Vec::new(),
@@ -215,4 +222,42 @@ fn believed(work: &ManifestWork, status: &ManifestWorkStatus) -> Vec<LeftObject>
         seen.insert(LeftObject { source, stays, ..object.clone() });
     }
     seen.into_iter().collect()
+}
+
+/// What an agent made on the cluster to have a policy there. What it did not tell of is known by its
+/// name, and there by what it bears.
+fn copies(policy: &Carried, metadata: &ObjectMeta, status: &PolicyStatus) -> Vec<LeftObject> {
+    // What no agent has taken up is nowhere.
+    if !policy.is_with_agent() && *status == PolicyStatus::default() {
+        return Vec::new();
+    }
+    let Carried { namespace, name, .. } = policy;
+    let mut copies = status.copies.clone();
+    if !copies.iter().any(|one| one.part == Some(Part::Copy)) {
+        copies.push(part(policy.target(), name, Part::Copy));
+    }
+    for copy in &mut copies {
+        copy.source.clone_from(name);
+    }
+    copies.push(part(ground::namespace(namespace), MADE_FOR_POLICIES, Part::Place));
+    let annotations = metadata.annotations.as_ref();
+    if annotations.is_some_and(|all| all.contains_key(ENCRYPTION_IV)) {
+        copies.push(part(ground::key(namespace), MADE_FOR_POLICIES, Part::Key));
+    }
+    copies
+}
+
+/// Something of which nobody told the uid. It has the same place on the cluster as on the hub.
+fn part(Target { version, id }: Target, source: &str, part: Part) -> LeftObject {
+    let Id { group, resource, namespace, name } = id;
+    LeftObject {
+        group,
+        version,
+        resource,
+        namespace,
+        name,
+        source: source.into(),
+        part: Some(part),
+        ..LeftObject::default()
+    }
 }

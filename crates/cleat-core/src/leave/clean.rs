@@ -4,9 +4,10 @@
 //! it bears our mark; what policies made never had one. What was declared to be kept, what another
 //! ledger or a policy of today holds, what somebody made anew and what nobody knows the uid of stays,
 //! and is said to; our marks come off it before the ledgers go, because the collector deletes what
-//! only a ledger owns.
+//! only a ledger owns. What stands for policies goes before what they made (`copies`).
 
 mod choose;
+mod copies;
 mod report;
 
 use alloc::borrow::ToOwned as _;
@@ -17,18 +18,21 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use cleat_api::appliedmanifestwork::{AppliedManifestWork, Origin};
-use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Stays};
+use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Part, Stays};
 use cleat_api::managedcluster::RemoveStrategy;
 use serde_json::{Value, json};
 
 pub use self::choose::{Chosen, Refusal, choose, ledgers};
+pub use self::copies::copies_on_record;
 pub use self::report::{Report, report, said};
 use crate::id::{Id, Target};
+use crate::protection::denial::Protected;
 use crate::work::contents::{Contents, is_namespace};
 use crate::work::kind_order::removal_rank;
 use crate::work::ledger::LEDGER_FINALIZER;
 use crate::work::observed::Owner;
 use crate::work::ownership::ledger_named;
+use crate::work::retire::is_awaited;
 use crate::write::{Action, Plan, Propagation, Side, Write};
 
 /// What becomes of one object.
@@ -74,6 +78,12 @@ pub struct Observed {
     pub live: BTreeMap<Id, Look>,
     /// What the namespaces hold whose turn it is.
     pub contents: BTreeMap<Id, Contents>,
+    /// The templates of the policies on record, found by their marks ([`copies_on_record`]).
+    pub found: Vec<LeftObject>,
+    /// What each template lists as made by it, or why that cannot be told.
+    pub made: BTreeMap<Id, Result<Vec<LeftObject>, String>>,
+    /// What servers said to what was tried last.
+    pub refused: BTreeMap<Id, String>,
 }
 
 pub fn id(object: &LeftObject) -> Id {
@@ -90,10 +100,9 @@ pub fn id(object: &LeftObject) -> Id {
 pub fn objects(seen: &Observed) -> Vec<LeftObject> {
     let mut all: BTreeMap<(u16, Id, String), LeftObject> = BTreeMap::new();
     let recorded = seen.records.iter().flat_map(|one| &one.spec.objects);
-    for object in recorded.cloned().chain(unrecorded(seen)) {
+    for object in recorded.cloned().chain(unrecorded(seen)).chain(seen.found.iter().cloned()) {
         let object = informed(seen, object);
-        let id = id(&object);
-        let key = (removal_rank(&id.group, &id.resource), id, object.uid.clone());
+        let key = (rank(&object), id(&object), object.uid.clone());
         match all.get_mut(&key) {
             // Two works had it; it goes only if neither says that it stays.
             Some(known) if known.stays >= object.stays => {}
@@ -160,6 +169,9 @@ fn listed(ledger: &AppliedManifestWork) -> BTreeSet<Id> {
 /// With what its work's ledger knows better than the hub: the uid, and what the work said to keep
 /// when it was last applied.
 fn informed(seen: &Observed, mut object: LeftObject) -> LeftObject {
+    if object.part.is_some() {
+        return object;
+    }
     let ledger = seen.ledgers.iter().find(|ledger| ledger.spec.manifest_work_name == object.source);
     let is = |group: &str, resource: &str, namespace: &str, name: &str| {
         (group, resource, namespace, name)
@@ -254,11 +266,18 @@ fn fate(seen: &Observed, object: &LeftObject) -> Fate {
     };
     let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let stays = |why: &str| Fate::Stays(why.to_string());
-    if object.uid.is_empty() {
-        return stays("nobody knows which incarnation was ours");
-    }
-    if object.uid != text("/metadata/uid") {
+    let known = !object.uid.is_empty();
+    if known && object.uid != text("/metadata/uid") {
         return stays("somebody made it anew");
+    }
+    match object.part {
+        None if !known => return stays("nobody knows which incarnation was ours"),
+        None => {}
+        Some(part) => {
+            if let Some(fate) = copies::spared(seen, object, part, live, known) {
+                return fate;
+            }
+        }
     }
     let declared = match object.stays {
         Some(Stays::NotOurs) if object.why.is_empty() => return stays("it is not ours"),
@@ -279,8 +298,19 @@ fn fate(seen: &Observed, object: &LeftObject) -> Fate {
             _ => stays("it was declared to be kept"),
         };
     }
-    if !declared && !object.unmarked && !owners.iter().any(|one| is_ours(seen, one)) {
+    let marked = object.part.is_some() || owners.iter().any(|one| is_ours(seen, one));
+    if !declared && !object.unmarked && !marked {
         return stays("it bears no mark of ours any more");
+    }
+    if object.part == Some(Part::Template) {
+        match copies::unwritten(seen, object) {
+            Err(why) => return Fate::Unknown(why),
+            Ok(made) if !made.is_empty() => {
+                let why = "the record, which has yet to list what it made";
+                return Fate::Going(vec![why.to_string()]);
+            }
+            Ok(_) => {}
+        }
     }
     if !text("/metadata/deletionTimestamp").is_empty() {
         let finalizers = live.pointer("/metadata/finalizers").and_then(Value::as_array);
@@ -303,9 +333,13 @@ fn fate(seen: &Observed, object: &LeftObject) -> Fate {
 /// came of a policy that is there again is its own, whether it has looked yet or not.
 fn policy_of_today<'a>(seen: &'a Observed, object: &LeftObject) -> Option<&'a str> {
     let (object_id, mut policies) = (id(object), seen.policies.iter());
-    let holder = policies.find(|(name, listed)| {
-        (object.unmarked && object.source == **name)
-            || listed.iter().any(|one| id(one) == object_id)
+    let holder = policies.find(|(name, listed)| match object.part {
+        Some(Part::Key | Part::Place) => true,
+        Some(Part::Copy | Part::Template) => object.source == **name,
+        None => {
+            (object.unmarked && object.source == **name)
+                || listed.iter().any(|one| id(one) == object_id)
+        }
     });
     holder.map(|(name, _)| name.as_str())
 }
@@ -313,15 +347,39 @@ fn policy_of_today<'a>(seen: &'a Observed, object: &LeftObject) -> Option<&'a st
 /// The namespaces whose turn it is, so that somebody has to look into them.
 pub fn namespaces_due(seen: &Observed) -> Vec<Id> {
     let fates = fates(seen);
-    let Some(turn) = turn(&fates) else { return Vec::new() };
-    let due = fates.iter().filter(|(object, fate)| {
-        !fate.is_settled() && rank(object) == turn && is_namespace(&id(object))
-    });
-    due.map(|(object, _)| id(object)).collect()
+    let due = Due::now(seen, &fates);
+    let open = fates.iter().filter(|(_, fate)| !fate.is_settled());
+    let open = open.filter(|(object, _)| is_namespace(&id(object)) && due.is(object));
+    open.map(|(object, _)| id(object)).collect()
+}
+
+/// What may go now: the rank whose turn it is, and what a protected object waits for. Such an object
+/// keeps its place in the order, but what it waits for must not wait for it.
+struct Due<'a> {
+    turn: Option<u16>,
+    protected: BTreeMap<&'a Id, Protected>,
+}
+
+impl<'a> Due<'a> {
+    fn now(seen: &'a Observed, fates: &[(LeftObject, Fate)]) -> Self {
+        let open: BTreeSet<Id> = fates
+            .iter()
+            .filter(|(_, fate)| *fate == Fate::Delete)
+            .map(|(object, _)| id(object))
+            .collect();
+        let refused = seen.refused.iter().filter(|(id, _)| open.contains(*id));
+        let protected = refused.filter_map(|(id, said)| Some((id, Protected::parse(said)?)));
+        Self { turn: turn(fates), protected: protected.collect() }
+    }
+
+    fn is(&self, object: &LeftObject) -> bool {
+        Some(rank(object)) == self.turn || is_awaited(&self.protected, &id(object))
+    }
 }
 
 fn rank(object: &LeftObject) -> u16 {
-    removal_rank(&object.group, &object.resource)
+    let first = object.part.and_then(copies::rank);
+    first.unwrap_or_else(|| copies::RANKS + removal_rank(&object.group, &object.resource))
 }
 
 fn turn(fates: &[(LeftObject, Fate)]) -> Option<u16> {
@@ -357,16 +415,30 @@ pub fn plan(seen: &Observed) -> Plan {
     let fates = fates(seen);
     let mut unmark = Vec::new();
     let mut delete = Vec::new();
-    let turn = turn(&fates);
+    let due = Due::now(seen, &fates);
     for (object, fate) in &fates {
         let id = id(object);
         let Some(Look::Present(live)) = seen.live.get(&id) else { continue };
-        let action = match fate {
-            Fate::Stays(_) => unmarked(seen, live).map(|write| (&mut unmark, write)),
-            Fate::Delete if Some(rank(object)) == turn => {
-                deleted(live).map(|write| (&mut delete, write))
+        let action = match (fate, object.part) {
+            (Fate::Stays(_), Some(Part::Key | Part::Place)) => {
+                let write = copies::unlabelled(seen, object, live).or_else(|| unmarked(seen, live));
+                write.map(|write| (&mut unmark, write))
             }
-            Fate::Delete | Fate::Gone | Fate::Going(_) | Fate::Unknown(_) => None,
+            (Fate::Stays(_), _) => unmarked(seen, live).map(|write| (&mut unmark, write)),
+            (Fate::Delete, _) if due.is(object) => {
+                let write = match object.part {
+                    Some(part) => copies::removed(part, live),
+                    None => deletion(live, Propagation::Background),
+                };
+                write.map(|write| (&mut delete, write))
+            }
+            // Whoever would let go of it is not there, or not allowed to.
+            (Fate::Going(_), Some(Part::Template))
+                if copies::unwritten(seen, object).is_ok_and(|made| made.is_empty()) =>
+            {
+                copies::disarmed(live).map(|write| (&mut delete, write))
+            }
+            (Fate::Delete | Fate::Gone | Fate::Going(_) | Fate::Unknown(_), _) => None,
         };
         if let Some((actions, write)) = action {
             let version = version(live).to_owned();
@@ -374,11 +446,11 @@ pub fn plan(seen: &Observed) -> Plan {
             actions.push(Action { side: Side::Cluster, target, write });
         }
     }
-    if turn.is_none() && unmark.is_empty() {
+    if due.turn.is_none() && unmark.is_empty() {
         return only(seen.ledgers.iter().filter_map(close).collect());
     }
     // What cannot be unmarked stands in nobody's way but the ledger's.
-    only([unmark, delete].concat())
+    only([copies::write_down(seen, &fates), unmark, delete].concat())
 }
 
 fn only(step: Vec<Action>) -> Plan {
@@ -405,13 +477,13 @@ fn unmarked(seen: &Observed, live: &Value) -> Option<Write> {
     }})))
 }
 
-fn deleted(live: &Value) -> Option<Write> {
+fn deletion(live: &Value, propagation: Propagation) -> Option<Write> {
     let text = |pointer: &str| live.pointer(pointer).and_then(Value::as_str);
     Some(Write::Delete {
         uid: text("/metadata/uid")?.to_string(),
         // Somebody may be taking hold of the object at this moment; then it must not go.
         resource_version: Some(text("/metadata/resourceVersion")?.to_string()),
-        propagation: Propagation::Background,
+        propagation,
     })
 }
 

@@ -32,7 +32,7 @@ pub struct Observed {
     pub key: Seen,
     /// What the namespace holds besides the key, if somebody looked ([`wants_look`]).
     pub contents: Option<Contents>,
-    /// What the hub was told to stay.
+    /// What of it the hub was told to stay ([`is_ground`]).
     pub told: Vec<LeftObject>,
 }
 
@@ -67,6 +67,12 @@ pub fn key(namespace: &str) -> Target {
 pub fn is_marked(object: &Value) -> bool {
     let labels = object.pointer("/metadata/labels").and_then(Value::as_object);
     labels.and_then(|all| all.get(MADE_FOR)?.as_str()) == Some(MADE_FOR_POLICIES)
+}
+
+/// Whether what was told to stay is the ground. What works and policies leave is told in the same
+/// place, and theirs to take back.
+pub fn is_ground(told: &LeftObject) -> bool {
+    told.unmarked && told.source == MADE_FOR_POLICIES && told.resource == "namespaces"
 }
 
 /// Whether somebody has to look what is in the namespace, before it goes.

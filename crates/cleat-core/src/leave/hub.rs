@@ -352,7 +352,7 @@ fn believed(one: &Carried, reason: Reason) -> impl Iterator<Item = LeftObject> {
         Reason::Needless | Reason::Kept => "kept by removeStrategy Needless",
         Reason::Unreachable => "the cluster could not be reached; our marks are still on it",
     };
-    let unsure = one.objects.iter().filter(move |object| !told(object));
+    let unsure = one.objects.iter().chain(&one.copies).filter(move |object| !told(object));
     let unsure = unsure.map(move |object| LeftObject { why: why.to_string(), ..object.clone() });
     one.left.iter().cloned().chain(unsure)
 }

@@ -1,6 +1,7 @@
 //! What an agent has on its own cluster, and in which order it takes it away when it has left.
 //!
-//! The last of it is the right to take anything away, and what hangs on that goes with it.
+//! The last of it is the right to take anything away, and what hangs on that goes with it. An agent whose
+//! account is gone can do nothing any more, so whatever comes after that is left to the collector.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -119,15 +120,23 @@ pub fn plan(seen: &Observed) -> Plan {
     let last = bindings.pop();
     let mut steps: Plan = vec![bindings.into_iter().filter_map(delete).collect()];
     match delete(OwnPart::Namespace).filter(|_| seen.contents == Contents::Ours) {
-        Some(namespace) => steps.push(vec![namespace]),
+        Some(namespace) => {
+            // The account goes with the namespace, perhaps before the binding can be taken away.
+            let binding = last.and_then(|part| {
+                let owner = ("v1", "Namespace", &*seen.namespace);
+                hang(seen, part, live(part)?, owner, live(OwnPart::Namespace)?)
+            });
+            steps.push(binding.into_iter().collect());
+            steps.push(vec![namespace]);
+        }
         None => {
             // The account goes with the binding: without the binding nobody could take it away, and
             // without the account nobody the binding.
-            let account = live(OwnPart::Account).zip(last.and_then(live)).and_then(hang);
-            let account = account.map(|patch| Action {
-                side: Side::Cluster,
-                target: OwnPart::Account.target(&seen.namespace),
-                write: Write::Merge(patch),
+            let account = last.and_then(|part| {
+                let (account, binding) = (live(OwnPart::Account)?, live(part)?);
+                let name = binding.pointer("/metadata/name").and_then(Value::as_str)?;
+                let owner = ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", name);
+                hang(seen, OwnPart::Account, account, owner, binding)
             });
             steps.push(account.into_iter().collect());
         }
@@ -149,17 +158,26 @@ fn is_ours(seen: &Observed, part: OwnPart, binding: &Value) -> bool {
     alone && subjects.iter().any(ours)
 }
 
-fn hang((account, binding): (&Value, &Value)) -> Option<Value> {
-    if account.pointer("/metadata/ownerReferences/0").is_some() {
+/// Has the collector take a part away when its owner is gone. `None`: it has an owner.
+fn hang(
+    seen: &Observed,
+    part: OwnPart,
+    live: &Value,
+    (api_version, kind, name): (&str, &str, &str),
+    owner: &Value,
+) -> Option<Action> {
+    if live.pointer("/metadata/ownerReferences/0").is_some() {
         return None;
     }
-    Some(json!({ "metadata": {
-        "uid": account.pointer("/metadata/uid")?,
+    let patch = json!({ "metadata": {
+        "uid": live.pointer("/metadata/uid")?,
         "ownerReferences": [{
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-            "name": binding.pointer("/metadata/name")?, "uid": binding.pointer("/metadata/uid")?,
+            "apiVersion": api_version, "kind": kind, "name": name,
+            "uid": owner.pointer("/metadata/uid")?,
         }],
-    }}))
+    }});
+    let (target, write) = (part.target(&seen.namespace), Write::Merge(patch));
+    Some(Action { side: Side::Cluster, target, write })
 }
 
 #[cfg(test)]
@@ -187,7 +205,8 @@ mod tests {
         let word = |action: Action| match action.write {
             Write::Delete { uid, .. } => uid,
             Write::Merge(patch) => {
-                format!("account under {}", patch["metadata"]["ownerReferences"][0]["name"])
+                let owner = &patch["metadata"]["ownerReferences"][0]["name"];
+                format!("{} under {owner}", action.target.id.name)
             }
             other => format!("{other:?}"),
         };
@@ -200,17 +219,34 @@ mod tests {
         let old = (OwnPart::OldBinding, binding(NAME, &["ours"]));
         let foreign = || Contents::Foreign(vec![Id::default()]);
         for (contents, bindings, expected) in [
-            (Contents::Ours, vec![old.clone()], vec!["namespace", "u-cleat-agent"]),
+            (
+                Contents::Ours,
+                vec![old.clone()],
+                vec!["cleat-agent under \"ours\"", "namespace", "u-cleat-agent"],
+            ),
             (
                 Contents::Ours,
                 vec![new.clone(), old.clone()],
-                vec!["u-cleat-agent", "namespace", "u-cleat-agent:ours"],
+                vec![
+                    "u-cleat-agent",
+                    "cleat-agent:ours under \"ours\"",
+                    "namespace",
+                    "u-cleat-agent:ours",
+                ],
             ),
-            (foreign(), vec![old.clone()], vec!["account under \"cleat-agent\"", "u-cleat-agent"]),
+            (
+                foreign(),
+                vec![old.clone()],
+                vec!["cleat-agent under \"cleat-agent\"", "u-cleat-agent"],
+            ),
             (
                 foreign(),
                 vec![new, old],
-                vec!["u-cleat-agent", "account under \"cleat-agent:ours\"", "u-cleat-agent:ours"],
+                vec![
+                    "u-cleat-agent",
+                    "cleat-agent under \"cleat-agent:ours\"",
+                    "u-cleat-agent:ours",
+                ],
             ),
         ] {
             assert_eq!(words(&seen(contents, &bindings)), expected);
@@ -223,5 +259,27 @@ mod tests {
             let old = (OwnPart::OldBinding, binding(NAME, subjects));
             assert_eq!(words(&seen(Contents::Unknown(String::new()), &[old])), [""; 0]);
         }
+    }
+
+    #[test]
+    fn the_right_to_take_things_away_goes_last_and_once() {
+        let new = || (OwnPart::Binding, binding("cleat-agent:ours", &["ours"]));
+        let mut all = seen(Contents::Ours, &[new()]);
+        let plain = |uid: &str| Seen::Present(json!({ "metadata": { "uid": uid } }));
+        for (part, uid) in [(OwnPart::Credentials, "secret"), (OwnPart::Deployment, "deployment")] {
+            all.parts.insert(part, plain(uid));
+        }
+        assert_eq!(words(&all), ["secret deployment"]);
+        // The namespace is going: what hangs on it is not hung again, and the binding is tried.
+        let mut going = seen(Contents::Unknown(String::new()), &[new()]);
+        let deleted = json!({ "uid": "namespace", "deletionTimestamp": "2026-01-01T00:00:00Z" });
+        going.parts.insert(OwnPart::Namespace, Seen::Present(json!({ "metadata": deleted })));
+        going.parts.insert(OwnPart::Account, Seen::Absent);
+        assert_eq!(words(&going), ["u-cleat-agent:ours"]);
+        // Who cannot look any more does nothing.
+        for seen in going.parts.values_mut() {
+            *seen = Seen::Unknown;
+        }
+        assert_eq!(words(&going), [""; 0]);
     }
 }

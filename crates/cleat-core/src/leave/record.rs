@@ -4,7 +4,9 @@ use alloc::collections::BTreeSet;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use cleat_api::leftoverrecord::{self, LeftObject, LeftoverRecord, MOST_OBJECTS, Reason, Stays};
+use cleat_api::leftoverrecord::{
+    self, LeftObject, LeftoverRecord, LeftoverRecordSpec, MOST_OBJECTS, Part, Reason, Stays,
+};
 use cleat_api::managedcluster::{
     CLUSTER_NAME_LABEL, HUB_HASH_CLAIM, ManagedCluster, RemoveStrategy,
 };
@@ -37,6 +39,12 @@ pub(crate) fn missing<'a>(
     let known: BTreeSet<_> = records.iter().flat_map(|one| &one.spec.objects).map(key).collect();
     let mut more = BTreeSet::new();
     objects.filter(|object| !known.contains(&key(object)) && more.insert(key(object))).collect()
+}
+
+/// Whether all of `objects` are among those that were told.
+pub(crate) fn are_told(told: &[LeftObject], objects: &[LeftObject]) -> bool {
+    let known: BTreeSet<_> = told.iter().map(key).collect();
+    objects.iter().all(|object| known.contains(&key(object)))
 }
 
 /// The same object of the same work, whatever was said of it. Another incarnation is another.
@@ -87,17 +95,37 @@ pub(crate) fn write_down(
     reason: Reason,
     more: &[&LeftObject],
 ) -> Vec<Action> {
-    let strategy = cluster.spec.remove_strategy;
-    // A cluster of which nothing was to be removed has declared it of everything.
-    let more: Vec<LeftObject> = more
-        .iter()
-        .map(|object| match (strategy, object.stays) {
-            (RemoveStrategy::Needless, None | Some(Stays::IfAdopted)) => {
-                LeftObject { stays: Some(Stays::Declared), ..(*object).clone() }
-            }
-            _ => (*object).clone(),
-        })
-        .collect();
+    let metadata = &cluster.metadata;
+    let leave = LeftoverRecordSpec {
+        cluster: metadata.name.clone().unwrap_or_default(),
+        cluster_id: join::id(cluster).unwrap_or_default().to_string(),
+        cluster_uid: metadata.uid.clone().unwrap_or_default(),
+        hub_hash: hub_hash(cluster).to_string(),
+        remove_strategy: cluster.spec.remove_strategy,
+        reason,
+        ..LeftoverRecordSpec::default()
+    };
+    append(&leave, &records.iter().collect::<Vec<_>>(), more)
+}
+
+/// A cluster of which nothing was to be removed has declared it of everything, but for what stands for
+/// policies: that is ours as ledgers are, and nobody's to keep.
+fn declared(strategy: RemoveStrategy, object: LeftObject) -> LeftObject {
+    let keeps = strategy == RemoveStrategy::Needless
+        && matches!(object.part, None | Some(Part::Place))
+        && matches!(object.stays, None | Some(Stays::IfAdopted));
+    if keeps { LeftObject { stays: Some(Stays::Declared), ..object } } else { object }
+}
+
+/// The same for one leave, whose records these are. `leave` is what all of them say.
+pub(crate) fn append(
+    leave: &LeftoverRecordSpec,
+    records: &[&LeftoverRecord],
+    more: &[&LeftObject],
+) -> Vec<Action> {
+    let (strategy, reason) = (leave.remove_strategy, leave.reason);
+    let more: Vec<LeftObject> =
+        more.iter().map(|object| declared(strategy, (*object).clone())).collect();
     let last = records.iter().max_by_key(|record| record.spec.part);
     let room = last.map_or(0, |last| MOST_OBJECTS.saturating_sub(last.spec.objects.len()));
     let (first, rest) = more.split_at(room.min(more.len()));
@@ -120,9 +148,7 @@ pub(crate) fn write_down(
         actions.push(Action { side: Side::Hub, target: target(name), write: Write::Merge(patch) });
     }
     let next = last.map_or(0, |last| usize::try_from(last.spec.part).unwrap_or(0) + 1);
-    let metadata = &cluster.metadata;
-    let name = metadata.name.as_deref().unwrap_or_default();
-    let uid = metadata.uid.as_deref().unwrap_or_default();
+    let (name, uid) = (leave.cluster.as_str(), leave.cluster_uid.as_str());
     for (index, objects) in rest.chunks(MOST_OBJECTS).enumerate() {
         let part = next + index;
         let record = leftoverrecord::name(name, uid, part);
@@ -132,9 +158,9 @@ pub(crate) fn write_down(
             "metadata": { "name": record, "labels": { CLUSTER_NAME_LABEL: name } },
             "spec": {
                 "cluster": name,
-                "clusterID": join::id(cluster).unwrap_or_default(),
+                "clusterID": leave.cluster_id,
                 "clusterUID": uid,
-                "hubHash": hub_hash(cluster),
+                "hubHash": leave.hub_hash,
                 "removeStrategy": strategy,
                 "reason": reason,
                 "part": part,

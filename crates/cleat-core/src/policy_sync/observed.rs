@@ -8,6 +8,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use cleat_api::leftoverrecord::LeftObject;
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_api::policy::{PolicySpec, PolicyStatus};
 use jiff::Timestamp;
@@ -39,6 +40,8 @@ pub struct Observed {
     pub resources: BTreeMap<KindName, Kind>,
     /// How the cluster is leaving its hub, if it is; or why that cannot be told.
     pub leaving: Result<Option<RemoveStrategy>, String>,
+    /// What the hub has heard to stay of what it has no work or policy for any more.
+    pub heard: Vec<LeftObject>,
     /// Whether the hub still has the kind of the policy. Asked only about one that seems to go.
     pub defined: Defined,
     /// The hub does not have the policy any more, and did not say that it lets go of it.

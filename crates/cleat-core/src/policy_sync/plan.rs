@@ -60,6 +60,8 @@ fn next(seen: &Observed) -> Plan {
                 None => templates(seen, local),
             }
         }
+        // Of what the hub does not have nobody else could say what stays.
+        (Copy::Absent, _) if removal::is_untold(seen) => vec![],
         // The hub let go of it, or a human did. The templates go with their owner.
         (Copy::Absent, local) if kept => match (&seen.marked, local) {
             (None, _) => vec![],

@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use cleat_api::configurationpolicy::RelatedObject;
-use cleat_api::leftoverrecord::{LeftObject, Stays};
+use cleat_api::leftoverrecord::{LeftObject, Part, Stays};
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_api::manifestwork::{BlockedObject, Removal, ResourceCount};
 use cleat_api::policy::name::PARENT_POLICY;
@@ -20,6 +20,7 @@ use super::history::of_object;
 use super::observed::{Copy, Made, Marked, Observed, Policy};
 use super::plan::{hub_side, is_unwritten, target};
 use crate::id::{Id, Target};
+use crate::leave::ground::is_ground;
 use crate::leave::record;
 use crate::policy::observed::{Kind, KindName};
 use crate::write::{Action, Side, Write};
@@ -89,43 +90,87 @@ pub fn made_kinds(marked: &[Marked]) -> BTreeSet<KindName> {
     marked.iter().flat_map(|one| &one.made).map(|made| made.kind.clone()).collect()
 }
 
-/// Everything the templates made that is there, with the template that did. `None`: it cannot be told.
-fn everything(seen: &Observed) -> Option<Vec<(&Marked, LeftObject)>> {
+/// Everything a template made that is there. `None`: it cannot be told.
+fn made_by(marked: &Marked, resources: &BTreeMap<KindName, Kind>) -> Option<Vec<LeftObject>> {
     let mut all = Vec::new();
-    for marked in seen.marked.as_ref()? {
-        for made in &marked.made {
-            let served = match seen.resources.get(&made.kind)? {
-                Kind::Served(served) => served,
-                // Nothing can be there.
-                Kind::Absent => continue,
-                Kind::Unknown(_) => return None,
-            };
-            let namespace = if served.namespaced { made.namespace.as_str() } else { "" };
-            let object = LeftObject {
-                group: served.group.clone(),
-                version: served.version.clone(),
-                resource: served.resource.clone(),
-                namespace: namespace.to_owned(),
-                name: made.name.clone(),
-                uid: made.uid.clone(),
-                unmarked: true,
-                ..LeftObject::default()
-            };
-            all.push((marked, object));
-        }
+    for made in &marked.made {
+        let served = match resources.get(&made.kind)? {
+            Kind::Served(served) => served,
+            // Nothing can be there.
+            Kind::Absent => continue,
+            Kind::Unknown(_) => return None,
+        };
+        let namespace = if served.namespaced { made.namespace.as_str() } else { "" };
+        all.push(LeftObject {
+            group: served.group.clone(),
+            version: served.version.clone(),
+            resource: served.resource.clone(),
+            namespace: namespace.to_owned(),
+            name: made.name.clone(),
+            uid: made.uid.clone(),
+            unmarked: true,
+            ..LeftObject::default()
+        });
     }
     Some(all)
 }
 
+/// Everything the templates made that is there, with the template that did. `None`: it cannot be told.
+fn everything(seen: &Observed) -> Option<Vec<(&Marked, LeftObject)>> {
+    let mut all = Vec::new();
+    for marked in seen.marked.as_ref()? {
+        let made = made_by(marked, &seen.resources)?.into_iter();
+        all.extend(made.map(|object| (marked, object)));
+    }
+    Some(all)
+}
+
+/// What a template made, and whether it stays when the template is deleted. `None`: it cannot be told.
+pub fn listed(marked: &Marked, resources: &BTreeMap<KindName, Kind>) -> Option<Vec<LeftObject>> {
+    let all = made_by(marked, resources)?.into_iter();
+    Some(all.map(|object| declared(marked, object)).collect())
+}
+
+fn declared(marked: &Marked, object: LeftObject) -> LeftObject {
+    let why = marked.keeps.unwrap_or_default().to_owned();
+    let stays = marked.keeps.map(|_| Stays::Declared);
+    LeftObject { why, stays, ..object }
+}
+
 /// What the templates made, for the hub to know in case the cluster is lost.
 pub(crate) fn objects(seen: &Observed) -> Option<Vec<LeftObject>> {
-    let all = everything(seen)?.into_iter().map(|(marked, object)| {
-        let why = marked.keeps.unwrap_or_default().to_owned();
-        let stays = marked.keeps.map(|_| Stays::Declared);
-        LeftObject { why, stays, ..object }
-    });
+    let all = everything(seen)?.into_iter().map(|(marked, object)| declared(marked, object));
     let all: BTreeSet<LeftObject> = all.collect();
     Some(all.into_iter().take(MOST).collect())
+}
+
+/// What stands for the policy on the cluster, for the same case: its copy, and what its templates
+/// became. `None`: it cannot be told.
+pub(crate) fn copies(seen: &Observed) -> Option<Vec<LeftObject>> {
+    let local = match &seen.local {
+        Copy::Unknown(_) => return None,
+        Copy::Present(local) if !seen.place.own_hub => Some(local),
+        Copy::Present(_) | Copy::Absent => None,
+    };
+    let copy = local.map(|local| part(target(seen, Side::Cluster), &local.uid, Part::Copy));
+    let templates = seen.marked.as_ref()?.iter();
+    let templates = templates.map(|one| part(one.target.clone(), &one.uid, Part::Template));
+    let all: BTreeSet<LeftObject> = copy.into_iter().chain(templates).collect();
+    Some(all.into_iter().take(MOST).collect())
+}
+
+fn part(Target { version, id }: Target, uid: &str, part: Part) -> LeftObject {
+    let Id { group, resource, namespace, name } = id;
+    LeftObject {
+        group,
+        version,
+        resource,
+        namespace,
+        name,
+        uid: uid.to_owned(),
+        part: Some(part),
+        ..LeftObject::default()
+    }
 }
 
 fn key(object: &LeftObject) -> [String; 5] {
@@ -133,17 +178,17 @@ fn key(object: &LeftObject) -> [String; 5] {
     [group, resource, namespace, name, uid].map(Clone::clone)
 }
 
-/// What the hub is to know of a policy that is taken away because its cluster leaves. `None`: it does
-/// not, or it cannot be told.
+/// What stays of what the templates made. `None`: it cannot be told.
 ///
 /// What was told of templates that are gone is as they left it; what becomes of the others may still
 /// change with the strategy.
-pub(crate) fn removal(seen: &Observed, replica: &Policy) -> Option<Removal> {
-    let strategy = seen.leaving.as_ref().ok().copied().flatten()?;
-    let marked = seen.marked.as_ref()?;
-    let told = replica.status.removal.as_ref().map(|removal| removal.left.as_slice());
+fn staying<'a>(
+    seen: &Observed,
+    strategy: RemoveStrategy,
+    told: impl Iterator<Item = &'a LeftObject>,
+) -> Option<Vec<LeftObject>> {
     let mut left: BTreeMap<[String; 5], LeftObject> =
-        told.unwrap_or_default().iter().map(|object| (key(object), object.clone())).collect();
+        told.map(|object| (key(object), object.clone())).collect();
     for (marked, object) in everything(seen)? {
         let why = match (strategy, marked.keeps) {
             (_, Some(why)) => why,
@@ -158,12 +203,40 @@ pub(crate) fn removal(seen: &Observed, replica: &Policy) -> Option<Removal> {
         let stays = Some(Stays::Declared);
         entry.or_insert_with(|| LeftObject { why: why.to_owned(), stays, ..object });
     }
+    let left: BTreeSet<LeftObject> = left.into_values().collect();
+    Some(left.into_iter().take(MOST).collect())
+}
+
+/// What stays of a policy that the hub does not have any more, while its cluster leaves: there is no
+/// status of a replica to tell it in, so the cluster's own has to. `None`: it is not so, or it cannot be
+/// told.
+pub fn stranded(seen: &Observed) -> Option<Vec<LeftObject>> {
+    let strategy = seen.leaving.as_ref().ok().copied().flatten()?;
+    let Copy::Absent = seen.replica else { return None };
+    let ours = |one: &&LeftObject| one.unmarked && one.source == seen.name && !is_ground(one);
+    let left = staying(seen, strategy, seen.heard.iter().filter(ours))?.into_iter();
+    Some(left.map(|object| LeftObject { source: seen.name.clone(), ..object }).collect())
+}
+
+/// Whether the hub has yet to hear what is stranded; until then nothing is let go of here.
+pub fn is_untold(seen: &Observed) -> bool {
+    let leaves = matches!(seen.leaving, Ok(Some(_))) && matches!(seen.replica, Copy::Absent);
+    let told = || stranded(seen).is_some_and(|left| record::are_told(&seen.heard, &left));
+    leaves && !told()
+}
+
+/// What the hub is to know of a policy that is taken away because its cluster leaves. `None`: it does
+/// not, or it cannot be told.
+pub(crate) fn removal(seen: &Observed, replica: &Policy) -> Option<Removal> {
+    let strategy = seen.leaving.as_ref().ok().copied().flatten()?;
+    let marked = seen.marked.as_ref()?;
+    let told = replica.status.removal.iter().flat_map(|removal| &removal.left);
+    let left = staying(seen, strategy, told)?;
     let mut remaining: BTreeMap<String, i64> = BTreeMap::new();
     for Marked { target: Target { id, .. }, .. } in marked {
         *remaining.entry(format!("{}.{}", id.resource, id.group)).or_default() += 1;
     }
     let remaining = remaining.into_iter();
-    let left: BTreeSet<LeftObject> = left.into_values().collect();
     let mut blocked = blocked(seen, marked);
     let gone = matches!(seen.local, Copy::Absent) || seen.place.own_hub;
     if marked.is_empty() && gone && replica.deleting && is_unwritten(replica) {
@@ -172,7 +245,7 @@ pub(crate) fn removal(seen: &Observed, replica: &Policy) -> Option<Removal> {
     Some(Removal {
         remaining: remaining.map(|(resource, count)| ResourceCount { resource, count }).collect(),
         blocked,
-        left: left.into_iter().take(MOST).collect(),
+        left,
     })
 }
 

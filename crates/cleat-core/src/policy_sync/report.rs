@@ -182,7 +182,8 @@ fn published<'a>(
     })
 }
 
-/// What only the hub is told, if it does not know: what the templates made, and how far their end is.
+/// What only the hub is told, if it does not know: what the templates are and what they made, and how
+/// far their end is.
 fn extras(seen: &Observed, replica: &Policy) -> Option<Map<String, Value>> {
     let mut fields = Map::new();
     let before = &replica.status;
@@ -193,6 +194,8 @@ fn extras(seen: &Observed, replica: &Policy) -> Option<Map<String, Value>> {
     } else {
         let objects = removal::objects(seen).filter(|objects| *objects != before.objects);
         fields.extend(objects.map(|objects| ("objects".to_owned(), json!(objects))));
+        let copies = removal::copies(seen).filter(|copies| *copies != before.copies);
+        fields.extend(copies.map(|copies| ("copies".to_owned(), json!(copies))));
     }
     (!fields.is_empty()).then_some(fields)
 }

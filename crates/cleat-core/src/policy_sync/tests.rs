@@ -2,4 +2,5 @@
 
 mod histories;
 mod stories;
+mod stranded;
 mod world;

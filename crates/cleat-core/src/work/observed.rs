@@ -8,6 +8,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use cleat_api::leftoverrecord::LeftObject;
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_api::manifestwork::{FeedbackValue, Keep, ManifestWorkStatus};
 use jiff::Timestamp;
@@ -40,6 +41,8 @@ pub struct Observed {
     pub leaving: Option<RemoveStrategy>,
     /// What is inside namespaces that are about to go because the cluster leaves.
     pub contents: BTreeMap<Id, Contents>,
+    /// What the hub has heard to stay of what it has no work or policy for any more.
+    pub told: Vec<LeftObject>,
 }
 
 /// Whose passes these are.

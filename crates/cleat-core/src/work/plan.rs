@@ -10,7 +10,7 @@ use super::converge;
 use super::ledger;
 use super::observed::{Applied, Book, Hub, Ledger, Observed, Work};
 use super::ownership::ledger_target;
-use super::report::tell_left;
+use super::report::{is_stranded_told, tell_left};
 use super::retire::{self, Fate, Unmarked};
 use crate::id::{Id, Target};
 use crate::leave::record::is_receipted;
@@ -115,6 +115,9 @@ fn retire_all(seen: &Observed, book: &Book, last: Vec<Action>) -> Plan {
         return if seen.must_wait(&tell.target.id) { vec![] } else { vec![vec![tell]] };
     }
     if seen.hub.work().is_some_and(|work| work.deleting && is_unwritten(seen, work)) {
+        return vec![];
+    }
+    if !is_stranded_told(seen, book) {
         return vec![];
     }
     let mut steps = vec![vec![ledger::close(seen, book)]];

@@ -31,7 +31,8 @@ use super::trouble::{Trouble, TroubleKind};
 use crate::id::Id;
 use crate::protection::denial::PROTECTED_BY;
 use crate::write::{Action, Side, Write};
-pub(crate) use removal::tell_left;
+pub use removal::stranded;
+pub(crate) use removal::{is_stranded_told, tell_left};
 
 /// How long a refused executor is left before it is asked about again.
 const DENIED_PAUSE: SignedDuration = SignedDuration::from_secs(60);

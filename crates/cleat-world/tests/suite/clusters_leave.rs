@@ -20,3 +20,4 @@ mod required;
 mod sets;
 mod stale;
 mod unreachable;
+mod webhooks;

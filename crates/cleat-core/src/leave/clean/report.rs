@@ -1,6 +1,5 @@
 //! What people are told about a record that was worked off.
 
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
@@ -22,9 +21,8 @@ pub struct Report {
     pub stuck: Vec<(Id, String)>,
 }
 
-/// `refused` is what servers said of what was tried last.
-pub fn report(seen: &Observed, refused: &BTreeMap<Id, String>) -> Report {
-    let fates = fates(seen);
+pub fn report(seen: &Observed) -> Report {
+    let (fates, refused) = (fates(seen), &seen.refused);
     let mut report = Report { objects: fates.len(), ..Report::default() };
     for (object, fate) in fates {
         let id = id(&object);

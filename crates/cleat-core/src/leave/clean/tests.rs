@@ -1,3 +1,5 @@
+mod policies;
+
 use std::format;
 use std::string::{String, ToString as _};
 use std::vec;
@@ -99,11 +101,9 @@ fn seen(
 ) -> Observed {
     Observed {
         records: vec![record],
-        include_kept: false,
         ledgers,
-        policies: BTreeMap::new(),
         live: live.into_iter().map(|(object, look)| (id(object), look)).collect(),
-        contents: BTreeMap::new(),
+        ..Observed::default()
     }
 }
 
@@ -358,7 +358,7 @@ fn a_ledger_goes_with_the_word_to_spare_what_it_owns_and_keeps_the_finalizers_of
     );
     seen.ledgers[0].metadata.finalizers = Some(vec!["theirs".to_string()]);
     assert_eq!(words(&seen), [] as [&str; 0]);
-    let report = report(&seen, &BTreeMap::new());
+    let report = report(&seen);
     assert_eq!(report.stuck.len(), 1, "{report:?}");
 }
 
@@ -370,7 +370,7 @@ fn no_ledger_goes_while_something_cannot_be_seen() {
     let seen =
         seen(record(vec![one.clone()]), vec![ledger], vec![(&one, Look::Absent), (&two, unseen)]);
     assert_eq!(words(&seen), [] as [&str; 0]);
-    assert_eq!(report(&seen, &BTreeMap::new()).stuck.len(), 1);
+    assert_eq!(report(&seen).stuck.len(), 1);
 }
 
 #[test]
@@ -408,6 +408,52 @@ fn a_definition_stays_with_the_resource_that_stays() {
     );
     let why = "it holds what stays: widgets.shop.example shop/w".to_string();
     assert_eq!(fate_of(&seen, &definition), Fate::Stays(why));
+}
+
+#[test]
+fn a_provider_and_the_definition_it_waits_for_waited_for_each_other() {
+    let deployment = LeftObject {
+        group: "apps".to_string(),
+        resource: "deployments".to_string(),
+        ..left("operator")
+    };
+    let definition = LeftObject {
+        group: "apiextensions.k8s.io".to_string(),
+        resource: "customresourcedefinitions".to_string(),
+        namespace: String::new(),
+        ..left("widgets.shop.example")
+    };
+    let role = LeftObject {
+        group: "rbac.authorization.k8s.io".to_string(),
+        resource: "roles".to_string(),
+        ..left("role")
+    };
+    let all = [&deployment, &definition, &role];
+    let ledger = ledger(OURS, "web", &all.map(|one| (one, false)));
+    let mut seen = seen(
+        record(all.map(Clone::clone).to_vec()),
+        vec![ledger.clone()],
+        all.map(|one| (one, live(one, &[&ledger]))).to_vec(),
+    );
+    assert_eq!(words(&seen), ["deployments.apps shop/operator delete u-operator@3"]);
+    let said = "admission webhook \"critical.cleat.dev\" denied the request: ProtectedBy \
+                CriticalService operator: customresourcedefinitions.apiextensions.k8s.io \
+                widgets.shop.example remains. Delete these first.";
+    seen.refused.insert(id(&deployment), said.to_string());
+    // The role keeps its place: who is protected may need it for as long as it is there.
+    let definitions = "customresourcedefinitions.apiextensions.k8s.io widgets.shop.example";
+    assert_eq!(
+        words(&seen),
+        [
+            "deployments.apps shop/operator delete u-operator@3".to_string(),
+            format!("{definitions} delete u-widgets.shop.example@3"),
+        ]
+    );
+    let report = report(&seen);
+    assert_eq!(report.stuck[1], (id(&role), "it was not deleted".to_string()));
+    // A refusal of what is not to go any more lets nobody out of turn.
+    seen.live.insert(id(&deployment), live(&deployment, &[]));
+    assert_eq!(words(&seen), ["roles.rbac.authorization.k8s.io shop/role delete u-role@3"]);
 }
 
 #[test]

@@ -1,14 +1,15 @@
 //! What is written down before it is forgotten, and what has to go first.
 
+use std::collections::BTreeMap;
 use std::string::{String, ToString as _};
 use std::vec::Vec;
 
-use cleat_api::leftoverrecord::Stays;
+use cleat_api::leftoverrecord::{LeftObject, Part, Stays};
 use cleat_api::manifestwork::{ManifestWork, ON_RECORD};
 use serde_json::{Value, json};
 
 use super::world::{NAME, World};
-use crate::leave::agent::{Held, is_dropped};
+use crate::leave::agent::{Besides, Held, Source, besides, is_dropped};
 use crate::leave::carried::{Carried, Kind};
 use crate::leave::hub::{Observed, is_finishing, plan};
 use crate::write::Write;
@@ -202,4 +203,90 @@ fn a_hub_that_drops_what_it_is_told_was_told_for_ever() {
     assert!(!is_dropped(&held, &Value::Null), "it did not say");
     assert!(!is_dropped(&Held::default(), &json!({ "status": {} })), "nothing was told");
     assert!(is_dropped(&held, &json!({ "status": { "conditions": [] } })));
+}
+
+#[test]
+fn what_was_told_of_lost_works_stays_told_and_what_is_there_now_replaces_it() {
+    let object = |name: &str, source: &str, unmarked: bool| LeftObject {
+        resource: "configmaps".to_string(),
+        name: name.to_string(),
+        source: source.to_string(),
+        unmarked,
+        ..LeftObject::default()
+    };
+    let ground =
+        LeftObject { resource: "namespaces".to_string(), ..object(NAME, "policies", true) };
+    // A policy and a work may have one name, and a work that of the ground.
+    let told = [
+        object("a", "gone", false),
+        object("b", "same", false),
+        object("c", "same", true),
+        object("d", "policies", false),
+        ground,
+    ];
+    let names =
+        |left: &[LeftObject]| -> Vec<String> { left.iter().map(|one| one.name.clone()).collect() };
+    let none = besides(&told, &BTreeMap::new());
+    assert_eq!((names(&none.left), none.untold), (names(&told[..4]), 0));
+    let now = Vec::from([object("e", "same", true)]);
+    let stranded = BTreeMap::from([(Source::Policy("same".to_string()), now)]);
+    assert_eq!(names(&besides(&told, &stranded).left), ["a", "b", "d", "e"]);
+    // What there is no room for is not told by halves.
+    let many = |work: &str, count: usize| {
+        let objects = (0..count).map(|index| object(&index.to_string(), work, false));
+        (Source::Work(work.to_string()), objects.collect::<Vec<_>>())
+    };
+    let stranded = BTreeMap::from([many("big", 2000), many("bigger", 2500), many("small", 2)]);
+    let Besides { left, untold } = besides(&[], &stranded);
+    assert_eq!((left.len(), untold), (2002, 1));
+}
+
+#[test]
+fn what_the_cluster_itself_tells_is_on_record_before_it_may_go() {
+    let mut world = told("Needless");
+    world.works.clear();
+    world.things.clear();
+    world.agent(true);
+    let left = json!({ "resource": "configmaps", "name": "c", "uid": "uid-c", "source": "lost" });
+    world.cluster["status"]["left"] = json!([left]);
+    assert!(!is_finishing(&world.observe(false)));
+    world.hub(None, false, 99).unwrap();
+    assert_eq!(on_record(&world), ["c"]);
+    assert!(is_finishing(&world.observe(false)));
+}
+
+#[test]
+fn copies_of_policies_were_on_no_record_of_a_lost_cluster() {
+    let believed = |annotations: Value, finalizers: Value, status: Value| {
+        let metadata = json!({
+            "name": "root.p", "namespace": NAME, "uid": "u", "annotations": annotations,
+            "finalizers": finalizers,
+        });
+        let metadata = serde_json::from_value(metadata).unwrap();
+        let policy = Carried::policy(&metadata, serde_json::from_value(status).unwrap());
+        let copies = policy.copies.into_iter();
+        copies.map(|one| (one.part.unwrap(), one.name, one.uid)).collect::<Vec<_>>()
+    };
+    let part = |part: Part, name: &str, uid: &str| (part, name.to_string(), uid.to_string());
+    let place = part(Part::Place, NAME, "");
+    // No agent ever took it up.
+    assert_eq!(believed(json!({}), json!([]), json!({})), []);
+    // An agent that tells nothing of it, but has it.
+    let by_name = [part(Part::Copy, "root.p", ""), place.clone()];
+    assert_eq!(believed(json!({}), json!([crate::policy_sync::HOLD]), json!({})), by_name);
+    assert_eq!(believed(json!({}), json!([]), json!({ "compliant": "Compliant" })), by_name);
+    let copies = json!([
+        { "resource": "configurationpolicies", "name": "t", "uid": "u-t", "part": "Template" },
+        { "resource": "policies", "name": "root.p", "uid": "u-p", "part": "Copy" },
+    ]);
+    let encrypted = json!({ "policy.open-cluster-management.io/encryption-iv": "x" });
+    assert_eq!(
+        believed(encrypted, json!([]), json!({ "copies": copies })),
+        [
+            part(Part::Template, "t", "u-t"),
+            part(Part::Copy, "root.p", "u-p"),
+            place,
+            part(Part::Key, "policy-encryption-key", ""),
+        ]
+    );
 }

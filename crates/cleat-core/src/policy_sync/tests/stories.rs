@@ -19,7 +19,7 @@ fn spec(templates: Vec<Value>) -> Value {
     json!({ "disabled": false, "remediationAction": "enforce", "policy-templates": templates })
 }
 
-fn sent(templates: Vec<Value>) -> World {
+pub(super) fn sent(templates: Vec<Value>) -> World {
     let mut world = World::default();
     world.send(spec(templates));
     world.settle();
@@ -237,7 +237,7 @@ fn what_was_done_for_a_policy_is_said() {
 }
 
 /// The template has made a map of its own name.
-fn has_made(world: &mut World, template: &str) {
+pub(super) fn has_made(world: &mut World, template: &str) {
     world.templates.get_mut(template).unwrap()["status"] = json!({ "relatedObjects": [
         {
             "object": {

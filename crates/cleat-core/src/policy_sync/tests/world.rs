@@ -7,6 +7,7 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
+use cleat_api::leftoverrecord::LeftObject;
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_api::policy::{PolicySpec, PolicyStatus};
 use jiff::{SignedDuration, Timestamp};
@@ -55,6 +56,8 @@ pub(super) struct World {
     pub(super) sticky: bool,
     /// How the cluster leaves its hub, if it does.
     pub(super) leaving: Option<RemoveStrategy>,
+    /// What the hub has heard to stay of policies that it does not have.
+    pub(super) heard: Vec<LeftObject>,
     /// Not all templates can be seen.
     pub(super) unmarked: bool,
     /// The hub loses the kind.
@@ -172,6 +175,7 @@ impl World {
             resources: resources.collect(),
             marked: (!self.unmarked).then_some(marked),
             leaving: Ok(self.leaving),
+            heard: self.heard.clone(),
             defined: if self.undefined { Defined::Goes } else { Defined::Stands },
             vanished: self.vanished,
             states: states.collect(),

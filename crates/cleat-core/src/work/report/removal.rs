@@ -15,7 +15,7 @@ use crate::condition::whole_seconds;
 use crate::id::Id;
 use crate::leave::record;
 use crate::work::contents::{Contents, is_namespace};
-use crate::work::observed::{Book, Observed, Seen, Work};
+use crate::work::observed::{Book, Hub, Ledger, Observed, Seen, Work};
 use crate::work::ownership::Ownership;
 use crate::work::plan::{is_unwritten, work_target};
 use crate::work::retire::{self, Fate, Unmarked};
@@ -25,7 +25,8 @@ use crate::write::{Action, Side, Write};
 /// How many objects that cannot go are named.
 const NAMED: usize = 50;
 
-/// How many objects are told of that left the manifests: the status that tells them has to be stored.
+/// How many objects are told of that left the manifests, or whose work the hub does not have: the
+/// status that tells them has to be stored.
 const RETIRING: usize = 2500;
 
 /// All three, as they are now.
@@ -100,6 +101,27 @@ pub(crate) fn tell_left(seen: &Observed, book: &Book) -> Option<Action> {
     });
     let write = Write::MergeStatus(patch);
     Some(Action { side: Side::Hub, target: work_target(seen, work), write })
+}
+
+/// What stays of a work that the hub does not have any more, while its cluster leaves: there is no
+/// status of a work to tell it in, so the cluster's own has to. `None` while it is not settled.
+pub fn stranded(seen: &Observed) -> Option<Vec<LeftObject>> {
+    seen.leaving?;
+    let (Hub::Absent, Ledger::Present(book)) = (&seen.hub, &seen.ledger) else { return None };
+    let fates = retire::fates(seen, book, book.ids().into_iter());
+    let settled = book.deleting && fates.values().all(Fate::is_settled);
+    settled.then(|| stranded_of(seen, book))
+}
+
+fn stranded_of(seen: &Observed, book: &Book) -> Vec<LeftObject> {
+    let left = left(seen, book).into_iter().take(RETIRING);
+    left.map(|object| LeftObject { source: seen.name.clone(), ..object }).collect()
+}
+
+/// Whether what is stranded was told, so that it may be forgotten here.
+pub(crate) fn is_stranded_told(seen: &Observed, book: &Book) -> bool {
+    let stranded = seen.leaving.is_some() && matches!(seen.hub, Hub::Absent);
+    !stranded || record::are_told(&seen.told, &stranded_of(seen, book))
 }
 
 /// What the ledger has and the manifests have not, unless it goes by itself: should the cluster be

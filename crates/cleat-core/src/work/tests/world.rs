@@ -231,6 +231,7 @@ impl World {
             troubles: self.troubles.get(name).cloned().unwrap_or_default(),
             leaving: None,
             contents: BTreeMap::new(),
+            told: vec![],
         }
     }
 

@@ -161,7 +161,23 @@ async fn what_an_earlier_agent_noted_goes_with_the_cluster() -> Result<()> {
 
 #[tokio::test]
 async fn what_holds_the_namespace_on_the_hub_is_told() -> Result<()> {
-    let mut party = Party::new("held", Required).await?;
+    let party = Party::new("held", Required).await?;
+    is_told_and_waited_for(party).await
+}
+
+/// Force skips what the agent would do, and nothing else.
+#[tokio::test]
+async fn what_holds_the_namespace_on_the_hub_holds_a_declared_end_as_well() -> Result<()> {
+    let mut party = Party::new("heldend", Required).await?;
+    party.stop_agent().await;
+    let declare = json!({ "metadata": { "annotations": {
+        "cleat.dev/cluster-destroyed": party.name,
+    } } });
+    party.fleet.patch(&party.name, declare).await?;
+    is_told_and_waited_for(party).await
+}
+
+async fn is_told_and_waited_for(mut party: Party) -> Result<()> {
     let (hub, ahead) = hub_with_a_clock(&party).await;
     let maps: Api<ConfigMap> = Api::namespaced(party.fleet.hub.clone(), &party.name);
     let map = json!({ "metadata": {
@@ -173,6 +189,7 @@ async fn what_holds_the_namespace_on_the_hub_is_told() -> Result<()> {
     seen(&maps, "held", |map: &ConfigMap| map.metadata.deletion_timestamp.is_some()).await?;
     ahead.store(60, Ordering::SeqCst);
     party.says("UnjoinFailed", "True", "nobody.example/hold").await?;
+    party.fleet.clusters().get(&party.name).await.context("its namespace is not gone")?;
     let free = json!({ "metadata": { "finalizers": null } });
     maps.patch("held", &Default::default(), &Patch::Merge(free)).await?;
     party.left().await?;

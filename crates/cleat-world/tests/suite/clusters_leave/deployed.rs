@@ -1,29 +1,36 @@
-//! An agent that runs in its cluster takes itself away: its Deployment, its rights, its namespace.
+//! An agent that runs in its cluster takes itself away: its Deployment, its rights, its namespace. It has
+//! the rights that it takes away, and no others.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use cleat_api::managedcluster::RemoveStrategy::Required;
 use cleat_core::leave::parts::{BOOTSTRAP, CREDENTIALS, NAME, binding_name};
+use cleat_world::world::Credentials;
 use cleat_world::{eventually, within};
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
-use kube::api::Api;
+use kube::Client;
+use kube::api::{Api, PostParams};
 use serde_json::json;
 
 use super::party::Party;
-use crate::create;
+use crate::{create, parse};
 
 /// What `cleat join --deploy` puts on the cluster, as far as it is to be taken away again.
 struct Deployed {
     party: Party,
     home: String,
+    /// Somebody with the agent's own token.
+    agent: Client,
 }
 
 impl Deployed {
     async fn new(topic: &str) -> Result<Self> {
         let party = Party::with_own_rights(topic, Required).await?;
         let home = format!("agent-{}", party.name);
-        let deployed = Self { party, home };
+        let agent = party.cluster.clone();
+        let mut deployed = Self { party, home, agent };
         create(&deployed.all::<ServiceAccount>(), json!({ "metadata": { "name": NAME } })).await?;
         create(&deployed.all::<Secret>(), json!({ "metadata": { "name": BOOTSTRAP } })).await?;
         create(
@@ -31,7 +38,8 @@ impl Deployed {
             json!({
                 "metadata": { "name": binding_name(&deployed.home) },
                 "roleRef": {
-                    "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view",
+                    "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                    "name": "cluster-admin",
                 },
                 "subjects": [
                     { "kind": "ServiceAccount", "name": NAME, "namespace": deployed.home },
@@ -50,7 +58,29 @@ impl Deployed {
             }),
         )
         .await?;
+        deployed.become_itself().await?;
         Ok(deployed)
+    }
+
+    /// From now on the agent is its service account.
+    async fn become_itself(&mut self) -> Result<()> {
+        let request: TokenRequest = parse(json!({ "spec": { "expirationSeconds": 600 } }));
+        let accounts = self.all::<ServiceAccount>();
+        let params = PostParams::default();
+        let issued: TokenRequest =
+            accounts.create_subresource("token", NAME, &params, &request).await?;
+        let token = issued.status.and_then(|status| status.token).context("a token was issued")?;
+        let cluster = &self.party.fleet.world.clusters[0];
+        self.agent = cluster.client_with(Credentials::Token(token)).await?;
+        // A server may hear of rights a moment later.
+        let namespaces: Api<Namespace> = Api::all(self.agent.clone());
+        eventually("the agent's rights", || async {
+            Ok(namespaces.get_opt(&self.home).await.ok().flatten())
+        })
+        .await?;
+        self.party.stop_agent().await;
+        self.party.start_agent_on(self.agent.clone());
+        Ok(())
     }
 
     fn all<K>(&self) -> Api<K>
@@ -78,6 +108,11 @@ impl Deployed {
                 self.bindings().get_opt(&binding_name(&self.home)).await?.is_some(),
             ];
             Ok((parts == [false; 5]).then_some(()))
+        })
+        .await?;
+        let namespaces: Api<Namespace> = Api::all(self.agent.clone());
+        eventually("the agent's rights to end", || async {
+            Ok(namespaces.get_opt("default").await.is_err().then_some(()))
         })
         .await?;
         self.party.stop_agent().await;

@@ -1,6 +1,7 @@
 //! The namespace that an agent made for policies on its cluster, and the key in it.
 
 use anyhow::{Context as _, Result};
+use cleat_api::leftoverrecord::LeftObject;
 use cleat_api::managedcluster::RemoveStrategy::{self, Needless, Required};
 use cleat_api::policy::Policy;
 use cleat_api::policy::name::ENCRYPTION_KEY_SECRET;
@@ -121,5 +122,19 @@ async fn a_namespace_for_policies_stays_and_is_listed_if_nothing_is_to_be_remove
     let listed: Vec<_> = left.iter().map(|one| (&*one.resource, &*one.why)).collect();
     assert_eq!(listed, [("configmaps", kept), ("namespaces", kept)]);
     party.stop_agent().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_namespace_made_for_policies_was_on_no_record_of_a_lost_cluster() -> Result<()> {
+    let Ground { mut party, made, namespaces } = Ground::new("lostground", Required).await?;
+    party.lose().await?;
+    let left = party.on_record().await?;
+    let listed = |one: &LeftObject| one.resource == "namespaces" && one.name == party.name;
+    assert!(left.iter().any(listed), "{left:?}");
+    let report = party.clean(false).await?;
+    assert_eq!((report.stays, report.stuck), (vec![], vec![]));
+    assert!(made.get_opt("m").await?.is_none(), "it was to be pruned");
+    assert!(namespaces.get_opt(&party.name).await?.is_none(), "the namespace is left");
     Ok(())
 }

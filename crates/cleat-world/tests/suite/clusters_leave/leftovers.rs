@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::party::Party;
 use super::required::{definition, gear};
+use crate::protection::Kept;
 use crate::{create, delete, gone};
 
 impl Party {
@@ -204,4 +205,27 @@ async fn a_definition_that_was_gone_before_kept_the_rest_of_a_record_for_ever() 
     assert_eq!((report.gone, report.stays, report.stuck), (3, vec![], vec![]));
     party.absent("m").await?;
     party.no_ledgers().await
+}
+
+#[tokio::test]
+async fn a_record_with_a_provider_and_what_it_waits_for_never_came_to_an_end() -> Result<()> {
+    let mut party = Party::new("provider", Required).await?;
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": { "name": "needer", "namespace": party.name }, "rules": [],
+    });
+    party.work("w", vec![party.map("kept"), role], json!({})).await?;
+    // Roles go after config maps, and this config map goes after a role.
+    let needer = json!({
+        "group": "rbac.authorization.k8s.io", "resource": "roles", "namespace": party.name,
+        "name": "needer",
+    });
+    let protected =
+        Kept::needed_by(&needer, &party.fleet.world, &party.cluster, &party.name).await?;
+    party.lose().await?;
+    let report = party.clean(false).await?;
+    assert_eq!((report.gone, report.stays, report.stuck), (2, vec![], vec![]));
+    party.absent("kept").await?;
+    party.no_ledgers().await?;
+    protected.end().await
 }

@@ -48,11 +48,7 @@ impl Party {
         let fleet = Fleet::new(topic).await?;
         let name = fleet.world.unique(topic);
         make_namespace(&fleet.world.clusters[0], &name).await?;
-        let application = Application { remove_strategy: strategy, ..fleet.application(&name) };
-        let Write::Create(mut object) = apply(&application).write else { panic!() };
-        object["spec"]["hubAcceptsClient"] = json!(true);
-        create(&fleet.clusters(), object).await?;
-        fleet.until(&name, "HubAcceptedManagedCluster", "True").await?;
+        let_in(&fleet, &name, strategy).await?;
         let (link, mut config) = fleet.world.hub.link().await?;
         let agent = Agent::new(&name, "agent");
         config.auth_info.impersonate = Some(agent.user());
@@ -101,6 +97,14 @@ impl Party {
         party.start_agent();
         party.fleet.until(&party.name, "ManagedClusterConditionAvailable", "True").await?;
         Ok(party)
+    }
+
+    /// The cluster has left, and joins again under its name.
+    pub(super) async fn join_again(&mut self, strategy: RemoveStrategy) -> Result<()> {
+        self.joined = let_in(&self.fleet, &self.name, strategy).await?;
+        self.start_agent();
+        self.fleet.until(&self.name, "ManagedClusterConditionAvailable", "True").await?;
+        Ok(())
     }
 
     pub(super) fn start_agent(&mut self) {
@@ -246,4 +250,13 @@ impl Party {
         eventually(map, || async { Ok(self.maps().get_opt(map).await?.is_none().then_some(())) })
             .await
     }
+}
+
+/// A cluster that the hub has accepted.
+async fn let_in(fleet: &Fleet, name: &str, strategy: RemoveStrategy) -> Result<ManagedCluster> {
+    let application = Application { remove_strategy: strategy, ..fleet.application(name) };
+    let Write::Create(mut object) = apply(&application).write else { panic!() };
+    object["spec"]["hubAcceptsClient"] = json!(true);
+    create(&fleet.clusters(), object).await?;
+    fleet.until(name, "HubAcceptedManagedCluster", "True").await
 }

@@ -3,8 +3,12 @@
 
 use anyhow::{Context as _, Result};
 use cleat_api::configurationpolicy::ConfigurationPolicy;
+use cleat_api::leftoverrecord::Part;
 use cleat_api::managedcluster::RemoveStrategy::{Needless, Required};
+use cleat_api::manifestwork::LEAVE_FINALIZER;
 use cleat_api::policy::Policy;
+use cleat_hub::clusters;
+use cleat_runtime::tasks::Tasks;
 use cleat_world::eventually;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
@@ -85,10 +89,11 @@ impl Party {
         Ok(())
     }
 
-    /// Name, source and reason of everything on record; each with the uid of what is there.
+    /// Name, source and reason of everything on record that is no part of a policy itself; each with
+    /// the uid of what is there.
     async fn recorded(&self) -> Result<Vec<[String; 3]>> {
         let mut recorded = Vec::new();
-        for one in self.on_record().await? {
+        for one in self.on_record().await?.into_iter().filter(|one| one.part.is_none()) {
             let live = self.maps().get(&one.name).await?;
             assert_eq!(Some(&one.uid), live.uid().as_ref(), "{one:?}");
             recorded.push([one.name, one.source, one.why]);
@@ -198,6 +203,10 @@ async fn a_lost_cluster_with_a_policy_that_prunes_never_left() -> Result<()> {
     party.left().await?;
     let why = "the cluster was declared destroyed";
     assert_eq!(party.recorded().await?, [["all", "root.p", why], ["none", "root.p", why]]);
+    let copies: Api<Policy> = Api::namespaced(party.cluster.clone(), &party.name);
+    let copy = copies.get("root.p").await?.uid();
+    let left = party.on_record().await?;
+    assert!(left.iter().any(|one| one.part == Some(Part::Copy) && Some(&one.uid) == copy.as_ref()));
     // It comes back, and its hub does not know it.
     party.link.restore();
     unrecognized(&party).await?;
@@ -208,7 +217,61 @@ async fn a_lost_cluster_with_a_policy_that_prunes_never_left() -> Result<()> {
     let stays: Vec<_> = report.stays.iter().map(|(id, _)| &*id.name).collect();
     assert_eq!((stays, report.stuck), (vec!["none"], vec![]));
     assert!(party.maps().get_opt("all").await?.is_none());
+    party.no_policies().await?;
     party.stays(&made[1..]).await
+}
+
+/// The agent of a cluster that came back lives, and makes anew what is taken from under a policy.
+#[tokio::test]
+async fn copies_of_policies_stayed_on_a_lost_cluster_and_were_enforced_for_ever() -> Result<()> {
+    let mut party = Party::new("copies", Required).await?;
+    let made = party.policy("root.p", &[("goes", "DeleteIfCreated"), ("none", "None")]).await?;
+    party.link.cut();
+    let declare = json!({ "metadata": { "annotations": {
+        "cleat.dev/cluster-destroyed": party.name,
+    } } });
+    party.fleet.patch(&party.name, declare).await?;
+    party.leave().await?;
+    party.left().await?;
+    party.link.restore();
+    unrecognized(&party).await?;
+    let report = party.clean(false).await?;
+    let stays: Vec<_> = report.stays.iter().map(|(id, _)| &*id.name).collect();
+    assert_eq!((stays, report.stuck), (vec!["none"], vec![]));
+    party.no_policies().await?;
+    assert!(party.maps().get_opt("goes").await?.is_none());
+    party.stays(&made[1..]).await?;
+    party.stop_agent().await;
+    Ok(())
+}
+
+/// An agent that told nothing of copies, and nothing of what it made since: all is known by names and
+/// marks, and is on record before a template goes that lists it.
+#[tokio::test]
+async fn what_no_agent_had_told_of_a_policy_is_found_by_its_marks() -> Result<()> {
+    for (topic, strategy) in [("untoldr", Required), ("untoldn", Needless)] {
+        let mut party = Party::new(topic, strategy).await?;
+        let made = party.policy("root.p", &[("goes", "DeleteIfCreated"), ("none", "None")]).await?;
+        party.stop_agent().await;
+        let silent = Patch::Merge(json!({ "status": { "copies": null, "objects": null } }));
+        party.replicas().patch_status("root.p", &Default::default(), &silent).await?;
+        party.lose().await?;
+        let left = party.on_record().await?;
+        let known: Vec<_> = left.iter().map(|one| (one.part, &*one.name, &*one.uid)).collect();
+        let place = (Some(Part::Place), &*party.name, "");
+        assert_eq!(known, [place, (Some(Part::Copy), "root.p", "")]);
+        let report = party.clean(false).await?;
+        let stays: Vec<_> = report.stays.iter().map(|(id, _)| &*id.name).collect();
+        let kept = if strategy == Required { vec!["none"] } else { vec!["goes", "none"] };
+        assert_eq!((stays, report.stuck), (kept, vec![]));
+        party.no_policies().await?;
+        assert_eq!(party.maps().get_opt("goes").await?.is_some(), strategy == Needless);
+        party.stays(&made[1..]).await?;
+        let names: Vec<_> = party.on_record().await?.into_iter().map(|one| one.name).collect();
+        let listed = |name: &str| names.iter().any(|one| one == name);
+        assert!(listed("goes") && listed("none"), "{names:?}");
+    }
+    Ok(())
 }
 
 #[tokio::test]
@@ -240,6 +303,92 @@ async fn a_hub_that_forgot_the_cluster_made_policies_prune() -> Result<()> {
     party.stays(&made).await?;
     party.stop_agent().await;
     // Nobody else lets go of it.
+    templates.patch("m", &Default::default(), &free).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_policy_left_that_the_hub_had_lost_was_on_no_record() -> Result<()> {
+    let mut party = Party::new("strandp", Needless).await?;
+    let made = party.policy("root.p", &[("m", "DeleteIfCreated")]).await?;
+    party.stop_agent().await;
+    let replica = party.replicas().get("root.p").await?;
+    crate::delete(&party.replicas(), "root.p").await?;
+    let free = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    party.replicas().patch("root.p", &Default::default(), &free).await?;
+    gone(&party.replicas(), &replica).await?;
+    party.start_agent();
+    party.leave().await?;
+    party.left().await?;
+    party.stays(&made).await?;
+    assert_eq!(party.recorded().await?, [["m", "root.p", "kept by removeStrategy Needless"]]);
+    party.no_policies().await?;
+    party.stop_agent().await;
+    Ok(())
+}
+
+/// What was being deleted before the leave cannot be held on the hub: the agent waits, with nothing of it
+/// left on the cluster, until the hub says that what stays is written down.
+#[tokio::test]
+async fn what_stays_of_a_policy_that_was_deleted_before_the_leave_was_on_no_record() -> Result<()> {
+    let mut party = Party::new("earlierp", Needless).await?;
+    let made = party.policy("root.p", &[("stuck", "DeleteIfCreated")]).await?;
+    let guard = Guard::refusing(&party, "stuck").await?;
+    crate::delete(&party.replicas(), "root.p").await?;
+    let templates: Api<ConfigurationPolicy> = Api::namespaced(party.cluster.clone(), &party.name);
+    seen(&templates, "stuck", |one: &ConfigurationPolicy| {
+        one.metadata.deletion_timestamp.is_some()
+    })
+    .await?;
+    // Nobody on the hub writes anything down.
+    party.fleet.tasks.shutdown().await;
+    party.leave().await?;
+    let replica = seen(&party.replicas(), "root.p", |policy: &Policy| {
+        let removal = policy.status.as_ref().and_then(|status| status.removal.as_ref());
+        let blocked = removal.into_iter().flat_map(|removal| &removal.blocked);
+        blocked.map(|one| &*one.object).eq(["what stays of it"])
+    })
+    .await
+    .context("the policy was let go of before anything was written down")?;
+    let finalizers = replica.finalizers();
+    assert!(!finalizers.iter().any(|one| one == LEAVE_FINALIZER), "{finalizers:?}");
+    party.no_policies().await?;
+    assert_eq!(party.on_record().await?, []);
+    let hub = Tasks::new();
+    clusters::start(party.fleet.config(), &hub);
+    party.left().await?;
+    party.stays(&made).await?;
+    assert_eq!(party.recorded().await?, [["stuck", "root.p", "kept by removeStrategy Needless"]]);
+    party.stop_agent().await;
+    hub.shutdown().await;
+    guard.remove().await
+}
+
+#[tokio::test]
+async fn what_a_policy_held_again_since_its_cluster_joined_again_was_deleted() -> Result<()> {
+    let mut party = Party::new("againp", Required).await?;
+    let prunes = [("m", "DeleteIfCreated")];
+    let made = party.policy("root.p", &prunes).await?;
+    party.lose().await?;
+    party.join_again(Required).await?;
+    create(&party.replicas(), party.replica("root.p", &prunes)).await?;
+    seen(&party.replicas(), "root.p", |policy: &Policy| {
+        let status = policy.status.as_ref();
+        status.is_some_and(|status| status.compliant.as_deref() == Some("Compliant"))
+    })
+    .await
+    .context("the policy was not enforced again")?;
+    let templates: Api<ConfigurationPolicy> = Api::namespaced(party.cluster.clone(), &party.name);
+    let template = templates.get("m").await?;
+    for include_kept in [false, true] {
+        let report = party.clean(include_kept).await?;
+        assert_eq!(report.stuck, vec![]);
+        party.stays(&made).await?;
+        assert_eq!(templates.get("m").await?.uid(), template.uid(), "it is of today");
+    }
+    party.stop_agent().await;
+    // Nobody is left to prune.
+    let free = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
     templates.patch("m", &Default::default(), &free).await?;
     Ok(())
 }

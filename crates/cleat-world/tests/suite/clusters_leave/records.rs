@@ -1,7 +1,7 @@
 //! What is on record though it was in no manifest any more, or its work was going before the cluster.
 
 use anyhow::{Context as _, Result};
-use cleat_api::managedcluster::RemoveStrategy::Required;
+use cleat_api::managedcluster::RemoveStrategy::{Needless, Required};
 use cleat_api::manifestwork::ManifestWork;
 use kube::ResourceExt as _;
 use kube::api::Patch;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::guard::Guard;
 use super::party::Party;
-use crate::seen;
+use crate::{gone, seen};
 
 #[tokio::test]
 async fn what_had_left_the_manifests_was_on_no_record_of_a_lost_cluster() -> Result<()> {
@@ -87,4 +87,43 @@ async fn what_a_work_kept_that_was_deleted_before_the_leave_was_on_no_record() -
     assert_eq!(Some(left[0].uid.clone()), kept.uid());
     party.stop_agent().await;
     guard.remove().await
+}
+
+/// A work whose finalizers somebody stripped on the hub left its ledger and its objects behind; the
+/// leave closed the ledger without a word.
+#[tokio::test]
+async fn what_a_work_left_that_the_hub_had_lost_was_on_no_record() -> Result<()> {
+    for (topic, strategy, why) in [
+        ("lostwork", Needless, "kept by removeStrategy Needless"),
+        ("lostkept", Required, "kept by deleteOption"),
+    ] {
+        let mut party = Party::new(topic, strategy).await?;
+        let keeps = json!({ "deleteOption": {
+            "propagationPolicy": "SelectivelyOrphan",
+            "selectivelyOrphans": { "orphaningRules": [
+                { "group": "", "resource": "configmaps", "namespace": party.name, "name": "kept" },
+            ] },
+        } });
+        party.work("w", vec![party.map("kept"), party.map("other")], keeps).await?;
+        party.stop_agent().await;
+        let work = party.works().get("w").await?;
+        crate::delete(&party.works(), "w").await?;
+        let free = json!({ "metadata": { "finalizers": null } });
+        party.works().patch("w", &Default::default(), &Patch::Merge(free)).await?;
+        gone(&party.works(), &work).await?;
+        party.start_agent();
+        party.leave().await?;
+        party.left().await?;
+        party.no_ledgers().await?;
+        let kept = party.maps().get("kept").await.context("it was to stay")?;
+        assert_eq!(kept.owner_references(), []);
+        let other = party.maps().get_opt("other").await?;
+        assert_eq!(other.is_some(), strategy == Needless);
+        let left = party.on_record().await?;
+        assert_eq!(left.len(), if strategy == Needless { 2 } else { 1 }, "{left:?}");
+        assert!(left.iter().all(|one| one.source == "w" && one.why == why), "{left:?}");
+        assert_eq!(Some(left[0].uid.clone()), kept.uid());
+        party.stop_agent().await;
+    }
+    Ok(())
 }

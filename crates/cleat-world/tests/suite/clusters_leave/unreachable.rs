@@ -35,6 +35,24 @@ async fn unreachable_from_the_start_blocks_and_goes_on_when_it_is_back() -> Resu
 }
 
 #[tokio::test]
+async fn a_cluster_that_was_silent_before_it_was_told_to_leave_blocks_as_well() -> Result<()> {
+    let mut party = Party::new("quiet", Required).await?;
+    party.work("w", vec![party.map("m")], json!({})).await?;
+    party.link.cut();
+    party.fleet.until(&party.name, "ManagedClusterConditionAvailable", "Unknown").await?;
+    party.leave().await?;
+    party.says("UnjoinFailed", "True", "unreachable since").await?;
+    let work = party.works().get("w").await?;
+    assert_eq!(work.metadata.deletion_timestamp, None, "nobody there heard of it");
+    party.maps().get("m").await?;
+    party.link.restore();
+    party.left().await?;
+    assert!(party.maps().get_opt("m").await?.is_none());
+    party.stop_agent().await;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_cluster_that_flaps_midway_is_not_gone() -> Result<()> {
     let mut party = Party::new("flap", Required).await?;
     party.work("w", vec![party.map("a"), party.map("stuck")], json!({})).await?;

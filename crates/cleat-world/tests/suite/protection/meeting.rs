@@ -20,15 +20,19 @@ pub(crate) struct Kept {
     _turn: Option<tokio::sync::MutexGuard<'static, ()>>,
 }
 
-fn keeping(name: &str) -> Value {
-    let map = |map: &str| json!({ "resource": "configmaps", "namespace": name, "name": map });
+/// A map in the test's namespace, as a CriticalService names it.
+fn map(name: &str, map: &str) -> Value {
+    json!({ "resource": "configmaps", "namespace": name, "name": map })
+}
+
+fn keeping(name: &str, needer: &Value) -> Value {
     json!({
         "apiVersion": "protection.open-cluster-management.io/v1alpha1",
         "kind": "CriticalService",
         "metadata": { "name": name, "labels": { LABEL: name } },
         "spec": {
-            "provider": map("kept"),
-            "criteria": [{ "type": "SpecificResource", "specificResource": map("needer") }],
+            "provider": map(name, "kept"),
+            "criteria": [{ "type": "SpecificResource", "specificResource": needer }],
         },
     })
 }
@@ -46,12 +50,22 @@ async fn kept(services: &Api<CriticalService>, name: &str) -> Result<()> {
 impl Kept {
     /// Returns when `kept`, which is there already, is proven to be protected.
     pub(crate) async fn start(world: &World, client: &Client, name: &str) -> Result<Self> {
-        let turn = turn(world).await;
-        let (_, _, tasks) = protect(client, name).await?;
         let maps: Api<ConfigMap> = Api::namespaced(client.clone(), name);
         create(&maps, json!({ "metadata": { "name": "needer" } })).await?;
+        Self::needed_by(&map(name, "needer"), world, client, name).await
+    }
+
+    /// The same, where something else needs it that is there already.
+    pub(crate) async fn needed_by(
+        needer: &Value,
+        world: &World,
+        client: &Client,
+        name: &str,
+    ) -> Result<Self> {
+        let turn = turn(world).await;
+        let (_, _, tasks) = protect(client, name).await?;
         let services: Api<CriticalService> = Api::all(client.clone());
-        create(&services, keeping(name)).await?;
+        create(&services, keeping(name, needer)).await?;
         kept(&services, name).await?;
         Ok(Self { client: client.clone(), name: name.to_owned(), tasks, _turn: turn })
     }
@@ -101,7 +115,7 @@ async fn a_release_after_the_deletion_began_lets_a_work_go() -> Result<()> {
     let _turn = turn(&fleet.world).await;
     let (_, _, tasks) = protect(&fleet.cluster, &fleet.name).await?;
     create(&fleet.maps(), json!({ "metadata": { "name": "needer" } })).await?;
-    let manifests = vec![fleet.map("kept", "1"), keeping(&fleet.name)];
+    let manifests = vec![fleet.map("kept", "1"), keeping(&fleet.name, &map(&fleet.name, "needer"))];
     fleet.work("w", manifests, json!({})).await?;
     let services: Api<CriticalService> = Api::all(fleet.cluster.clone());
     kept(&services, &fleet.name).await?;

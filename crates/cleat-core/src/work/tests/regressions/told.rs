@@ -5,17 +5,19 @@ use std::string::{String, ToString as _};
 use std::vec;
 use std::vec::Vec;
 
+use cleat_api::leftoverrecord::LeftObject;
+use cleat_api::managedcluster::RemoveStrategy;
 use cleat_api::manifestwork::{FeedbackRule, ManifestWorkStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Value, json};
 
 use super::super::world::{World, id};
-use super::{change, settle, settled, turn, wanted_mut, work_mut};
+use super::{act, change, settle, settled, turn, wanted_mut, work_mut};
 use crate::work::observed::*;
-use crate::work::report;
 use crate::work::trouble::{Trouble, TroubleKind};
-use crate::write::Write;
+use crate::work::{plan, report, stranded};
+use crate::write::{Plan, Write};
 
 pub(super) fn condition(type_: &str, status: &str, generation: i64) -> Condition {
     Condition {
@@ -247,4 +249,38 @@ fn what_left_the_manifests_and_could_not_go_was_not_told() {
     world.guarded.clear();
     settle(&mut world, "one");
     assert_eq!(status(&world.observe("one", || true)).unwrap_or_default().retiring, []);
+}
+
+/// The ledger of a work that was forced away on the hub was closed without a word: nothing named what
+/// it had left any more.
+#[test]
+fn what_a_work_left_that_the_hub_had_lost_was_on_no_record() {
+    let mut world = settled(&[(0, 1), (1, 1)]);
+    world.works.remove("one");
+    let look = |world: &World, told: &[LeftObject]| {
+        let mut seen = world.observe("one", || true);
+        seen.leaving = Some(RemoveStrategy::Needless);
+        seen.told = told.to_vec();
+        seen
+    };
+    assert_eq!(stranded(&look(&world, &[])), None, "our marks are still on it");
+    for _ in 0..20 {
+        world.pass_time(|| true);
+        let next = plan(&look(&world, &[]));
+        act(&mut world, "one", &next);
+    }
+    assert!(world.ledger("one").is_some(), "it was forgotten");
+    let left = stranded(&look(&world, &[])).unwrap();
+    let listed: Vec<_> = left.iter().map(|one| (&*one.name, &*one.source, &*one.why)).collect();
+    let why = "kept by removeStrategy Needless";
+    assert_eq!(listed, [(&*id(0).name, "one", why), (&*id(1).name, "one", why)]);
+    // Half of it is not all of it, and another incarnation is another.
+    assert_eq!(plan(&look(&world, &left[..1])), vec![] as Plan);
+    let mut anew = left.clone();
+    anew[1].uid = "another".to_string();
+    assert_eq!(plan(&look(&world, &anew)), vec![] as Plan);
+    let next = plan(&look(&world, &left));
+    act(&mut world, "one", &next);
+    assert!(world.ledger("one").is_none());
+    assert!(world.objects.contains_key(&id(0)) && world.objects.contains_key(&id(1)));
 }

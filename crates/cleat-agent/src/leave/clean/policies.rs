@@ -1,0 +1,103 @@
+//! What stands for the policies on record on the cluster, and what it lists as made by it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Part};
+use cleat_api::policy::name::PARENT_POLICY;
+use cleat_core::id::{Id, Target};
+use cleat_core::leave::clean::{Look, Observed, copies_on_record, id, objects};
+use cleat_core::policy::observed::{Kind, KindName, Served};
+use cleat_core::policy_sync::observed::Marked;
+use cleat_core::policy_sync::{listed, made_kinds};
+use cleat_runtime::kinds::{Mapped, Mapping};
+use serde_json::Value;
+
+use super::{Context, Error};
+use crate::policy_sync::marked_now;
+
+impl Context {
+    /// Everything on the cluster that is marked as a template of a policy on record. Which of it is
+    /// theirs is not decided here.
+    pub(super) async fn templates(
+        &self,
+        records: &[LeftoverRecord],
+    ) -> Result<Vec<LeftObject>, Error> {
+        let copies = copies_on_record(records);
+        let namespaces: BTreeSet<&String> = copies.iter().map(|(namespace, _)| namespace).collect();
+        let mut found = Vec::new();
+        for namespace in namespaces {
+            let marked = marked_now(&self.job.cluster_client, namespace, None).await;
+            let marked = marked.map_err(|message| {
+                let namespace = namespace.clone();
+                Error::Templates { namespace, message }
+            })?;
+            for (kind, metadata) in marked {
+                let policy = metadata.labels.as_ref().and_then(|all| all.get(PARENT_POLICY));
+                let policy = policy.cloned().unwrap_or_default();
+                if !copies.contains(&(namespace.clone(), policy.clone())) {
+                    continue;
+                }
+                found.push(LeftObject {
+                    group: kind.group,
+                    version: kind.version,
+                    resource: kind.plural,
+                    namespace: namespace.clone(),
+                    name: metadata.name.unwrap_or_default(),
+                    uid: metadata.uid.unwrap_or_default(),
+                    source: policy,
+                    part: Some(Part::Template),
+                    ..LeftObject::default()
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    /// What the templates that are there list as made by them.
+    pub(super) async fn made(
+        &self,
+        seen: &Observed,
+    ) -> BTreeMap<Id, Result<Vec<LeftObject>, String>> {
+        let mut resources: BTreeMap<KindName, Kind> = BTreeMap::new();
+        let mut made = BTreeMap::new();
+        for template in objects(seen) {
+            let id = id(&template);
+            let (Some(Part::Template), Some(Look::Present(live))) =
+                (template.part, seen.live.get(&id))
+            else {
+                continue;
+            };
+            let kind = live.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+            let target = Target { version: template.version.clone(), id: id.clone() };
+            let marked = Marked::read(target, kind, live);
+            for name in made_kinds(std::slice::from_ref(&marked)) {
+                if !resources.contains_key(&name) {
+                    let kind = self.kind(&name).await;
+                    resources.insert(name, kind);
+                }
+            }
+            let listed = listed(&marked, &resources).map(|all| {
+                let of_policy = |one| LeftObject { source: template.source.clone(), ..one };
+                all.into_iter().map(of_policy).collect()
+            });
+            made.insert(id, listed.ok_or_else(|| "not all kinds can be told now".to_owned()));
+        }
+        made
+    }
+
+    async fn kind(&self, KindName { api_version, kind }: &KindName) -> Kind {
+        let mut found = self.kinds.map(api_version, kind).await;
+        if found == Mapping::NoSuchKind {
+            // What has no kind is taken for gone, so discovery must be as it is now.
+            self.kinds.forget();
+            found = self.kinds.map(api_version, kind).await;
+        }
+        match found {
+            Mapping::Mapped(Mapped { group, version, resource, namespaced }) => {
+                Kind::Served(Served { group, version, resource, namespaced })
+            }
+            Mapping::NoSuchKind => Kind::Absent,
+            Mapping::Unknown(why) => Kind::Unknown(why),
+        }
+    }
+}
