@@ -182,7 +182,7 @@ pub fn start(config: Config, tasks: &Tasks) -> Policies {
     }
     let mirror = {
         let (queue, subjects) = (queue.clone(), Arc::clone(&subjects));
-        Mirror::new(config.cluster_client.clone(), tasks, move |id: &Id| {
+        Mirror::handing_over(config.cluster_client.clone(), tasks, move |id: &Id| {
             if *id == departure::definition().id {
                 everyone();
             }
@@ -283,8 +283,9 @@ async fn reconcile(key: &Key, context: &Context) -> Wake {
                 // Something was not read yet. Whoever reads it wakes us.
                 Err(wake) => return wake,
             };
-            let (plan, until) =
-                context.memory.with(key, |life| held_back(life, policy::plan(&seen)));
+            // Outside of the memory, which all passes share.
+            let plan = policy::plan(&seen);
+            let (plan, until) = context.memory.with(key, |life| held_back(life, plan));
             held = until;
             // One watch may be behind another: what seems to have left may be wanted again.
             if fresh == Fresh::Now || !takes_away(&seen, &plan) {

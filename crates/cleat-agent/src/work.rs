@@ -149,7 +149,7 @@ pub fn start(config: Config, tasks: &Tasks) -> Works {
     };
     let mirror = {
         let (queue, subjects) = (queue.clone(), Arc::clone(&subjects));
-        Mirror::new(config.cluster_client.clone(), tasks, move |id: &Id| {
+        Mirror::handing_over(config.cluster_client.clone(), tasks, move |id: &Id| {
             subjects.of(id, |key| queue.add(key.clone()));
         })
     };

@@ -152,10 +152,26 @@ impl Context {
     pub(super) fn care(&self, key: &Key, needs: &Needs) {
         let Some(before) = self.subjects.set(key, needs) else { return };
         if before.targets != needs.targets {
-            self.mirror.interest(&format!("{}/{}", key.0, key.1), &needs.targets);
+            self.mirror.interest(&owner(key), &needs.targets);
         }
         for list in before.lists.difference(&needs.lists) {
             self.lists.release(list, &self.tasks);
         }
     }
+
+    /// The same of many policies that nothing was known of.
+    pub(super) fn care_first(&self, all: &[(Key, Needs)]) {
+        for (key, needs) in all {
+            self.subjects.set(key, needs);
+        }
+        let owners: Vec<String> = all.iter().map(|(key, _)| owner(key)).collect();
+        let interests = owners.iter().zip(all);
+        self.mirror
+            .interests(interests.map(|(owner, (_, needs))| (owner.as_str(), &needs.targets)));
+    }
+}
+
+/// As whom a policy cares about objects.
+fn owner(key: &Key) -> String {
+    format!("{}/{}", key.0, key.1)
 }

@@ -1,5 +1,7 @@
 //! Many objects of one kind and namespace at once: a page of a list costs a server about as much as
-//! a few reads, so a controller that begins does not read ten thousand objects one by one.
+//! a few reads, so a controller that begins does not read ten thousand objects one by one. Most of
+//! them the mirror's own list hands over; this is for the rest, where a namespace is full of objects of
+//! policies and the cluster is not.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -72,7 +74,9 @@ impl Context {
 
     fn is_unread(&self, target: &Target) -> bool {
         match self.mirror.look(&target.id) {
-            Look::Present(meta) => !self.contents.has(target, &meta),
+            Look::Present(meta) => {
+                !self.contents.has(target, &meta) && !self.mirror.hands_over(target)
+            }
             _ => false,
         }
     }

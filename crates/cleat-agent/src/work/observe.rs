@@ -1,5 +1,5 @@
 //! Reading everything a pass may look at. Only reads; whole objects only when something about them
-//! changed since they were last found to be as wanted.
+//! changed since they were last found to be as wanted, and no list just told of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -341,7 +341,10 @@ impl Context {
         let reads = ids.into_iter().filter_map(|id| {
             let target = Target { version: targets.get(&id)?.clone(), id };
             Some(async move {
-                let read = self.executor.read(Side::Cluster, &target).await;
+                let read = match self.mirror.take(&target) {
+                    Some(object) => Read::Present(object),
+                    None => self.executor.read(Side::Cluster, &target).await,
+                };
                 (target.id, read)
             })
         });
