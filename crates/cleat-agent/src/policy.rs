@@ -238,7 +238,7 @@ pub fn start(config: Config, tasks: &Tasks) -> Policies {
         if stop.or(tokio::time::timeout(FIRST_LOOK, first_look)).await.is_none() {
             return closing.close();
         }
-        if stop.or(context.foresee()).await.is_none() {
+        if stop.or(tokio::time::timeout(FIRST_LOOK, context.foresee())).await.is_none() {
             return closing.close();
         }
         let running = queue::run(queue, workers, move |key| {

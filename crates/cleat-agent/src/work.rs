@@ -6,6 +6,7 @@
 //! then the hub is told. Events only say which work to look at.
 
 pub(crate) mod definitions;
+mod foresight;
 mod judge;
 mod leaving;
 mod memory;
@@ -196,6 +197,9 @@ pub fn start(config: Config, tasks: &Tasks) -> Works {
         let both = async { tokio::join!(works.until_synced(), ledgers.until_synced()) };
         let first_look = tokio::time::timeout(FIRST_LOOK, both);
         if stop.or(first_look).await.is_none() {
+            return closing.close();
+        }
+        if stop.or(tokio::time::timeout(FIRST_LOOK, context.foresee())).await.is_none() {
             return closing.close();
         }
         let running = queue::run(queue, workers, move |key| {

@@ -210,19 +210,26 @@ impl Context {
                 || seen.hub.work().is_some()
                 || seen.leaving.is_some())
         {
-            for id in book.ids() {
-                let recorded = book.applied.get(id).map(|applied| applied.version.clone());
-                let version = match self.kinds.preferred(&id.group, &id.resource).await {
-                    kinds::Mapping::Mapped(mapped) => mapped.version,
-                    _ => recorded.unwrap_or_else(|| "v1".to_owned()),
-                };
-                targets.insert(id.clone(), version);
-            }
+            targets = self.recorded(book).await;
         }
         for wanted in &seen.wanted {
             if let Place::At(target) = &wanted.place {
                 targets.insert(target.id.clone(), target.version.clone());
             }
+        }
+        targets
+    }
+
+    /// Everything that is on record, and in which version to look at it.
+    pub(super) async fn recorded(&self, book: &Book) -> BTreeMap<Id, String> {
+        let mut targets = BTreeMap::new();
+        for id in book.ids() {
+            let recorded = book.applied.get(id).map(|applied| applied.version.clone());
+            let version = match self.kinds.preferred(&id.group, &id.resource).await {
+                kinds::Mapping::Mapped(mapped) => mapped.version,
+                _ => recorded.unwrap_or_else(|| "v1".to_owned()),
+            };
+            targets.insert(id.clone(), version);
         }
         targets
     }
