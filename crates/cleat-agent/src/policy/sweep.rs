@@ -51,14 +51,15 @@ impl Context {
     /// Reads what these objects are part of, where that is cheaper than reading each. What could not
     /// be read so is read one by one later.
     pub(super) async fn sweep(&self, targets: &[Target]) {
-        let mut places: BTreeMap<Place, &Target> = BTreeMap::new();
+        let mut places: BTreeMap<Place, Vec<&Target>> = BTreeMap::new();
         for target in targets.iter().filter(|target| self.is_unread(target)) {
             let Id { resource, namespace, .. } = &target.id;
             let place = (target.api_version(), resource.clone(), namespace.clone());
-            places.entry(place).or_insert(target);
+            places.entry(place).or_default().push(target);
         }
-        for (place, target) in places {
-            if !self.lacks_more_than(READS_PER_PAGE, target) {
+        for (place, mine) in places {
+            let Some(like) = mine.first() else { continue };
+            if !self.lacks_more_than(READS_PER_PAGE, like) {
                 continue;
             }
             let turn = {
@@ -66,8 +67,11 @@ impl Context {
                 Arc::clone(all.entry(place).or_default())
             };
             let _turn = turn.lock().await;
-            if self.lacks_more_than(READS_PER_PAGE, target) {
-                self.read_pages(target).await;
+            // Whoever had the turn before has read most of them, and looking through all names for
+            // those that are missing takes long.
+            let missing = mine.iter().any(|target| self.is_unread(target));
+            if missing && self.lacks_more_than(READS_PER_PAGE, like) {
+                self.read_pages(like).await;
             }
         }
     }

@@ -7,5 +7,6 @@ mod dryrun;
 mod faults;
 mod histories;
 mod outlooks;
+mod remarks;
 mod stories;
 mod world;
