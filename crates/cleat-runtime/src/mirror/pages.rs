@@ -11,8 +11,9 @@ use crate::watch::{Ask, Form, PAGE};
 
 /// A whole page is as large as this, at most, if objects stay as large as they were so far.
 const BYTES: usize = 2 << 20;
-/// The first whole page is a small one, since nobody knows yet how large objects are; the following
-/// ones grow by this.
+/// The first whole page has so few objects, since nobody knows yet how large they are.
+const FIRST: usize = 5;
+/// By how much the following ones may be larger than everything before.
 const GROWTH: usize = 10;
 
 /// What the pages of a list told so far.
@@ -54,7 +55,7 @@ impl Pages {
         if fitting < READS_PER_PAGE {
             return metadata;
         }
-        let most = (GROWTH * self.whole).clamp(READS_PER_PAGE, PAGE);
+        let most = (GROWTH * self.whole).clamp(FIRST, PAGE);
         Ask { form: Form::Whole, limit: most.min(fitting) }
     }
 }

@@ -21,17 +21,17 @@ fn grown(size: usize) -> (Pages, Vec<usize>) {
 
 #[test]
 fn pages_grow_as_long_as_objects_are_small() {
-    assert_eq!(grown(500).1, [20, 200, 500, 500]);
-    assert_eq!(grown(20_000).1, [20, 104, 104, 104]);
+    assert_eq!(grown(500).1, [5, 50, 500, 500]);
+    assert_eq!(grown(20_000).1, [5, 50, 104, 104]);
     // What is larger is not read page after page.
-    assert_eq!(grown(200_000).1, [20, 0, 0, 0]);
+    assert_eq!(grown(200_000).1, [5, 0, 0, 0]);
 }
 
 #[test]
 fn few_objects_are_not_worth_a_whole_page() {
     let pages = Pages::default();
     assert_eq!(pages.next(READS_PER_PAGE, ROOM), METADATA);
-    assert_eq!(pages.next(READS_PER_PAGE + 1, ROOM), whole(20));
+    assert_eq!(pages.next(READS_PER_PAGE + 1, ROOM), whole(FIRST));
     assert_eq!(grown(500).0.next(READS_PER_PAGE, ROOM), METADATA);
 }
 
