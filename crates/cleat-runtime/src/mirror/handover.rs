@@ -67,6 +67,7 @@ impl Kept {
             && self.uid == meta.uid
             && self.resource_version == meta.resource_version
             && self.shape.api_version == target.api_version()
+            && !self.shape.kind.is_empty()
     }
 
     fn cost(&self) -> usize {

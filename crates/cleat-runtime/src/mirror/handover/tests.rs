@@ -74,6 +74,17 @@ fn an_object_without_an_identity_is_nobodys() {
     }
 }
 
+/// A list that does not say of what it is one says too little.
+#[test]
+fn an_object_without_a_kind_has_to_be_read() {
+    let object = text("a", "u", "5");
+    let shape = Arc::new(Shape::of_list("v1", "List"));
+    let mut handover = Handover::new(1 << 20);
+    let kept = Kept::new(&meta::head(&object).unwrap(), object.get(), &shape);
+    handover.keep(&Arc::new(target("a").id), kept);
+    assert!(!handover.has(&target("a"), &look("u", "5")));
+}
+
 #[test]
 fn another_version_of_an_object_has_to_be_read() {
     let other = Target { version: "v2".to_owned(), ..target("a") };
