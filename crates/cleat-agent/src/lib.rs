@@ -2,6 +2,7 @@
 //!
 //! One file per story; each is the IO half of its twin in `cleat-core`.
 
+mod concerned;
 pub mod leave;
 pub mod policy;
 pub mod policy_sync;

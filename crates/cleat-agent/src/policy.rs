@@ -14,6 +14,7 @@ mod memory;
 mod observe;
 mod outlook;
 mod records;
+mod remarks;
 mod sight;
 mod subjects;
 mod sweep;
@@ -42,6 +43,7 @@ use self::contents::Contents;
 use self::lists::Lists;
 use self::memory::{Memory, held_back};
 use self::observe::Waking;
+use self::remarks::Remarks;
 use self::sight::Fresh;
 use self::subjects::Subjects;
 use self::sweep::Sweeps;
@@ -141,6 +143,7 @@ struct Context {
     lists: Lists,
     kinds: Kinds,
     executor: Executor,
+    remarks: Remarks,
     memory: Memory,
     subjects: Arc<Subjects>,
     queue: Queue<Key>,
@@ -182,7 +185,7 @@ pub fn start(config: Config, tasks: &Tasks) -> Policies {
     }
     let mirror = {
         let (queue, subjects) = (queue.clone(), Arc::clone(&subjects));
-        Mirror::new(config.cluster_client.clone(), tasks, move |id: &Id| {
+        Mirror::handing_over(config.cluster_client.clone(), tasks, move |id: &Id| {
             if *id == departure::definition().id {
                 everyone();
             }
@@ -207,6 +210,7 @@ pub fn start(config: Config, tasks: &Tasks) -> Policies {
         user_agent: Some(FIELD_MANAGER.to_owned()),
         in_flight: config.in_flight,
     });
+    let executor = executor.strict();
     let workers = config.workers;
     let lists = Lists::new(config.cluster_client.clone(), queue.clone(), Arc::clone(&subjects));
     let context = Arc::new(Context {
@@ -219,7 +223,8 @@ pub fn start(config: Config, tasks: &Tasks) -> Policies {
         sweeps: Sweeps::default(),
         lists,
         kinds,
-        executor: executor.strict(),
+        remarks: Remarks::start(executor.clone(), tasks),
+        executor,
         memory: Memory::default(),
         subjects,
         queue: queue.clone(),
@@ -238,7 +243,7 @@ pub fn start(config: Config, tasks: &Tasks) -> Policies {
         if stop.or(tokio::time::timeout(FIRST_LOOK, first_look)).await.is_none() {
             return closing.close();
         }
-        if stop.or(context.foresee()).await.is_none() {
+        if stop.or(tokio::time::timeout(FIRST_LOOK, context.foresee())).await.is_none() {
             return closing.close();
         }
         let running = queue::run(queue, workers, move |key| {
@@ -283,8 +288,9 @@ async fn reconcile(key: &Key, context: &Context) -> Wake {
                 // Something was not read yet. Whoever reads it wakes us.
                 Err(wake) => return wake,
             };
-            let (plan, until) =
-                context.memory.with(key, |life| held_back(life, policy::plan(&seen)));
+            // Outside of the memory, which all passes share.
+            let plan = policy::plan(&seen);
+            let (plan, until) = context.memory.with(key, |life| held_back(life, plan));
             held = until;
             // One watch may be behind another: what seems to have left may be wanted again.
             if fresh == Fresh::Now || !takes_away(&seen, &plan) {
@@ -293,7 +299,7 @@ async fn reconcile(key: &Key, context: &Context) -> Wake {
             fresh = Fresh::Now;
         };
         if !plan.is_empty() {
-            context.execute(key, &seen, &plan, &mut waking).await;
+            context.execute(key, &seen, plan, &mut waking).await;
             continue;
         }
         return context.tell(key, &seen, &mut waking, held).await;
@@ -332,7 +338,7 @@ impl Context {
         for text in &verdict.log {
             tracing::info!(namespace = %key.0, policy = %key.1, "{text}");
         }
-        let told = self.execute(key, seen, &verdict.publish, waking).await;
+        let told = self.execute(key, seen, verdict.publish, waking).await;
         let retry = self.memory.with(key, |life| {
             if told {
                 let memory = std::mem::take(&mut life.memory).reported(&seen.cluster, seen.now);
@@ -346,13 +352,17 @@ impl Context {
         wake.map_or(Wake::OnChange, |time| Wake::After(until(time)))
     }
 
-    /// Has a plan performed, and takes in what came of it. Whether all of it was done.
-    async fn execute(&self, key: &Key, seen: &Observed, plan: &Plan, waking: &mut Waking) -> bool {
+    /// Has a plan performed, and takes in what came of it. Whether all of it was done that matters to
+    /// others than people.
+    async fn execute(&self, key: &Key, seen: &Observed, plan: Plan, waking: &mut Waking) -> bool {
         if plan.is_empty() {
             return true;
         }
         let Subject::Policy(policy) = &seen.policy else { return false };
-        let outcomes = self.executor.named(field_manager(&policy.uid)).execute(plan).await;
+        let (plan, remarks) = policy::apart(plan);
+        let manager = field_manager(&policy.uid);
+        let outcomes = self.executor.named(manager.clone()).execute(&plan).await;
+        let done = outcomes.iter().take_while(|step| step.iter().all(Outcome::is_done)).count();
         let now = Timestamp::now();
         let mut all = true;
         for (action, outcome) in plan.iter().flatten().zip(outcomes.iter().flatten()) {
@@ -363,6 +373,8 @@ impl Context {
         }
         let actions = plan.iter().map(Vec::len).sum::<usize>();
         tracing::info!(namespace = %key.0, policy = %key.1, actions, all, "acted");
+        let remarks = remarks.into_iter().filter(|remark| remark.after <= done);
+        self.remarks.say(manager, remarks.map(|remark| remark.action).collect()).await;
         all
     }
 

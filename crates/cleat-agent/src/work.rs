@@ -6,6 +6,7 @@
 //! then the hub is told. Events only say which work to look at.
 
 pub(crate) mod definitions;
+mod foresight;
 mod judge;
 mod leaving;
 mod memory;
@@ -150,7 +151,7 @@ pub fn start(config: Config, tasks: &Tasks) -> Works {
     };
     let mirror = {
         let (queue, subjects) = (queue.clone(), Arc::clone(&subjects));
-        Mirror::new(config.cluster_client.clone(), tasks, move |id: &Id| {
+        Mirror::handing_over(config.cluster_client.clone(), tasks, move |id: &Id| {
             subjects.of(id, |key| queue.add(key.clone()));
         })
     };
@@ -197,6 +198,9 @@ pub fn start(config: Config, tasks: &Tasks) -> Works {
         let both = async { tokio::join!(works.until_synced(), ledgers.until_synced()) };
         let first_look = tokio::time::timeout(FIRST_LOOK, both);
         if stop.or(first_look).await.is_none() {
+            return closing.close();
+        }
+        if stop.or(tokio::time::timeout(FIRST_LOOK, context.foresee())).await.is_none() {
             return closing.close();
         }
         let running = queue::run(queue, workers, move |key| {

@@ -23,6 +23,7 @@ pub mod select;
 mod status;
 mod tracking;
 
+pub use event::{Remark, apart};
 pub use interval::duration;
 pub use memory::{Deed, Memory};
 pub use plan::{Reads, is_due, namespaces, plan, reads};

@@ -23,7 +23,7 @@ use crate::kinds::Mapped;
 use crate::path;
 use crate::reflect::{Sink, Wish, reflect};
 use crate::tasks::Tasks;
-use crate::watch::{Fault, Form, Source};
+use crate::watch::{Fault, Form, OfPage, Source};
 
 /// The objects of one kind. Its clones are the same; when the last is gone the watch ends.
 #[derive(Clone)]
@@ -163,8 +163,10 @@ impl Sink for Shared {
         state.count.list_began();
     }
 
-    fn listed(&self, object: &RawValue, _: &str) {
-        self.lock().count.listed(object);
+    fn listed(&self, objects: &[&RawValue], _: &OfPage<'_>) {
+        for object in objects {
+            self.lock().count.listed(object);
+        }
     }
 
     fn list_ended(&self, revision: &str) {

@@ -25,7 +25,7 @@ use crate::queue::{self, Queue, Wake};
 use crate::reflect::{Sink, Wish, reflect};
 use crate::status::{Missing, Status};
 use crate::tasks::Tasks;
-use crate::watch::{Fault, Form, Source};
+use crate::watch::{Fault, Form, OfPage, Source};
 use crate::wire;
 
 /// Which objects.
@@ -259,11 +259,14 @@ impl Sink for Shared {
         self.lock().list_began();
     }
 
-    fn listed(&self, object: &RawValue, revision: &str) {
-        let Some(object) = Object::of_text(object) else { return };
-        let key = object.key();
-        let changed = self.lock().listed(object, revision.parse().ok());
-        self.tell(changed.then_some(key));
+    fn listed(&self, objects: &[&RawValue], of: &OfPage<'_>) {
+        let revision = of.revision.parse().ok();
+        for object in objects {
+            let Some(object) = Object::of_text(object) else { continue };
+            let key = object.key();
+            let changed = self.lock().listed(object, revision);
+            self.tell(changed.then_some(key));
+        }
     }
 
     fn list_ended(&self, revision: &str) {

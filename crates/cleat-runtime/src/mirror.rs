@@ -3,12 +3,15 @@
 //! Who cares says so by [`Mirror::interest`]; objects nobody cares about are dropped as they arrive,
 //! but for a number made from their name. That number is what lets a new interest in an object that
 //! is not there be answered at once: asking the server before every create would double the cost of
-//! creating. Whole objects are not kept; who needs one reads it when its revision changed.
+//! creating. Whole objects are not kept; who needs one reads it when its revision changed. Only those
+//! that a first list tells of anyway may be had from here, once ([`Mirror::take`]).
 
 mod carry;
+mod handover;
 mod kind;
 mod meta;
 mod names;
+mod pages;
 mod reading;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +26,7 @@ use kube::Client;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use self::handover::Handover;
 use self::kind::{Kind, KindName, Settling};
 use self::meta::Owners;
 pub use self::meta::{Meta, OwnerReference};
@@ -72,6 +76,10 @@ pub const GRACE: Duration = Duration::from_secs(30);
 const LINGER: Duration = Duration::from_secs(60);
 /// How many objects are read at the same time.
 const READERS: usize = 8;
+/// How much of whole objects is kept for whoever asks first, of all kinds together, in bytes.
+const HANDED_OVER: usize = 16 << 20;
+/// How long after a list they are kept.
+const UNCLAIMED: Duration = Duration::from_secs(30);
 /// Who cares about the definitions of kinds that are not served.
 const DEFINITIONS: &str = "\u{0}definitions";
 
@@ -81,10 +89,12 @@ pub struct Mirror {
     shared: Arc<Shared>,
 }
 
+type OnChange = Box<dyn Fn(&Id) + Send + Sync>;
+
 struct Shared {
     client: Client,
     tasks: Tasks,
-    on_change: Box<dyn Fn(&Id) + Send + Sync>,
+    on_change: OnChange,
     state: Mutex<State>,
     chores: Queue<Chore>,
 }
@@ -94,6 +104,7 @@ struct State {
     kinds: BTreeMap<Arc<KindName>, Kind>,
     interests: BTreeMap<Box<str>, Vec<Arc<Id>>>,
     owners: Owners,
+    handover: Handover,
 }
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,6 +113,8 @@ enum Chore {
     Read(Arc<Id>),
     /// Tell that a kind is not known any more, if it is still so.
     Tell(Arc<KindName>),
+    /// Forget what a list of a kind told of and nobody took.
+    Forget(Arc<KindName>),
 }
 
 impl Mirror {
@@ -112,11 +125,26 @@ impl Mirror {
         tasks: &Tasks,
         on_change: impl Fn(&Id) + Send + Sync + 'static,
     ) -> Self {
+        Self::keeping(0, client, tasks, Box::new(on_change))
+    }
+
+    /// The same, for somebody who is going to need the objects themselves: what is listed is listed
+    /// whole where most of it is of interest, and can be [taken](Self::take).
+    pub fn handing_over(
+        client: Client,
+        tasks: &Tasks,
+        on_change: impl Fn(&Id) + Send + Sync + 'static,
+    ) -> Self {
+        Self::keeping(HANDED_OVER, client, tasks, Box::new(on_change))
+    }
+
+    fn keeping(most: usize, client: Client, tasks: &Tasks, on_change: OnChange) -> Self {
+        let state = State { handover: Handover::new(most), ..State::default() };
         let shared = Arc::new(Shared {
             client,
             tasks: tasks.clone(),
-            on_change: Box::new(on_change),
-            state: Mutex::default(),
+            on_change,
+            state: Mutex::new(state),
             chores: Queue::new(),
         });
         reading::start(&shared);
@@ -125,13 +153,34 @@ impl Mirror {
 
     /// Replaces what `owner` cares about. Nothing: it does not care any more.
     pub fn interest(&self, owner: &str, targets: &BTreeSet<Target>) {
-        self.shared.interest(owner, targets);
+        self.shared.interest([(owner, targets)]);
+    }
+
+    /// The same for many at once: a kind that nobody cared about before is listed when all of them
+    /// have said what they care about.
+    pub fn interests<'a>(&self, all: impl IntoIterator<Item = (&'a str, &'a BTreeSet<Target>)>) {
+        self.shared.interest(all);
+    }
+
+    /// The object itself, if a list told of it and it is still as [`look`](Self::look) says now. Only
+    /// the first who asks gets it. None says nothing about the object: it has to be read.
+    pub fn take(&self, target: &Target) -> Option<Value> {
+        let kept = {
+            let mut state = self.shared.lock();
+            let now = state.look(&target.id);
+            state.handover.take(target, &now)?
+        };
+        kept.object()
+    }
+
+    /// Whether [`take`](Self::take) would give it.
+    pub fn hands_over(&self, target: &Target) -> bool {
+        let state = self.shared.lock();
+        state.handover.has(target, &state.look(&target.id))
     }
 
     pub fn look(&self, id: &Id) -> Look {
-        let state = self.shared.lock();
-        let kind = state.kinds.get(&KindName::of(id));
-        kind.map_or(Look::Unknown(Reason::NotReadYet), |kind| kind.look(id, Instant::now()))
+        self.shared.lock().look(id)
     }
 
     /// The same; but an object whose kind has neither a definition nor a server any more is gone.
@@ -167,6 +216,46 @@ impl Mirror {
     }
 }
 
+impl State {
+    fn look(&self, id: &Id) -> Look {
+        let kind = self.kinds.get(&KindName::of(id));
+        kind.map_or(Look::Unknown(Reason::NotReadYet), |kind| kind.look(id, Instant::now()))
+    }
+
+    fn interest(
+        &mut self,
+        owner: &str,
+        targets: &BTreeSet<Target>,
+        new_kinds: &mut Vec<Arc<KindName>>,
+        touched: &mut BTreeSet<KindName>,
+    ) {
+        let before = self.interests.remove(owner).unwrap_or_default();
+        let mut now = Vec::with_capacity(targets.len());
+        for Target { version, id } in targets {
+            let name = KindName::of(id);
+            let kind = match self.kinds.get_mut(&name) {
+                Some(kind) => kind,
+                None => {
+                    let name = Arc::new(name.clone());
+                    new_kinds.push(Arc::clone(&name));
+                    self.kinds.entry(name).or_insert_with(Kind::new)
+                }
+            };
+            now.push(kind.care(id, version));
+            touched.insert(name);
+        }
+        for id in before {
+            let kind = self.kinds.get_mut(&KindName::of(&id));
+            if kind.is_none_or(|kind| kind.care_less(&id)) {
+                self.handover.forget(&id);
+            }
+        }
+        if !now.is_empty() {
+            self.interests.insert(owner.into(), now);
+        }
+    }
+}
+
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -188,39 +277,28 @@ impl Shared {
         }
     }
 
-    fn interest(self: &Arc<Self>, owner: &str, targets: &BTreeSet<Target>) {
+    /// What a list told of these is not needed, or not right any more.
+    fn forget(&self, ids: &[Arc<Id>]) {
+        let mut state = self.lock();
+        for id in ids {
+            state.handover.forget(id);
+        }
+    }
+
+    fn interest<'a>(
+        self: &Arc<Self>,
+        all: impl IntoIterator<Item = (&'a str, &'a BTreeSet<Target>)>,
+    ) {
         let mut new_kinds = Vec::new();
         let mut settlings = Vec::new();
         {
             let mut state = self.lock();
-            let state = &mut *state;
-            let before = state.interests.remove(owner).unwrap_or_default();
-            let mut now = Vec::with_capacity(targets.len());
             let mut touched = BTreeSet::new();
-            for Target { version, id } in targets {
-                let name = KindName::of(id);
-                let kind = match state.kinds.get_mut(&name) {
-                    Some(kind) => kind,
-                    None => {
-                        let name = Arc::new(name.clone());
-                        new_kinds.push(Arc::clone(&name));
-                        state.kinds.entry(name).or_insert_with(Kind::new)
-                    }
-                };
-                now.push(kind.care(id, version));
-                touched.insert(name);
-            }
-            for id in before {
-                let name = KindName::of(&id);
-                if let Some(kind) = state.kinds.get_mut(&name) {
-                    kind.care_less(&id);
-                }
+            for (owner, targets) in all {
+                state.interest(owner, targets, &mut new_kinds, &mut touched);
             }
             for name in touched {
                 settlings.extend(state.kinds.get_mut(&name).map(Kind::settle));
-            }
-            if !now.is_empty() {
-                state.interests.insert(owner.into(), now);
             }
         }
         for name in new_kinds {
@@ -241,8 +319,10 @@ impl Shared {
         let id = &action.target.id;
         let (changed, read) = {
             let mut state = self.lock();
-            let State { kinds, interests: _, owners } = &mut *state;
+            let State { kinds, interests: _, owners, handover } = &mut *state;
             let Some(kind) = kinds.get_mut(&KindName::of(id)) else { return };
+            // Whatever came of it, what a list told is from before.
+            handover.forget(id);
             let changed = match outcome {
                 Outcome::Done(Value::Null) => {
                     let Write::Delete { uid, .. } = &action.write else { return };

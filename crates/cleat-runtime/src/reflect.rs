@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::tasks::Stop;
-use crate::watch::{self, Event, Events, Fault, Source};
+use crate::watch::{self, Ask, Event, Events, Fault, OfPage, PAGE, Source};
 
 /// Where what is listed and watched goes. Calls come one after another, in the server's order.
 pub(crate) trait Sink: Sync {
@@ -22,8 +22,12 @@ pub(crate) trait Sink: Sync {
     fn attention(&self) -> &Notify;
 
     fn list_began(&self);
-    /// Of the moment that this revision is.
-    fn listed(&self, object: &RawValue, revision: &str);
+    /// How to ask for the next page of the list that began.
+    fn ask(&self, source: &Source) -> Ask {
+        Ask { form: source.form, limit: PAGE }
+    }
+    /// A page of it.
+    fn listed(&self, objects: &[&RawValue], of: &OfPage<'_>);
     fn list_ended(&self, revision: &str);
     fn changed(&self, object: &RawValue);
     fn deleted(&self, object: &RawValue);
@@ -124,7 +128,13 @@ async fn carry(
             Some(from) => from,
             None => {
                 sink.list_began();
-                match watch::list(client, &source, |object, at| sink.listed(object, at)).await {
+                let listed = watch::list(
+                    client,
+                    &source,
+                    || sink.ask(&source),
+                    |objects, of| sink.listed(objects, of),
+                );
+                match listed.await {
                     Ok(at) => {
                         sink.list_ended(&at);
                         sink.up();

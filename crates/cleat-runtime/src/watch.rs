@@ -3,6 +3,7 @@
 //! kube's watchers are not used: they decode every object whole, managed fields and all, where most
 //! are dropped on arrival; here an object is text until somebody wants it.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
@@ -57,7 +58,8 @@ pub(crate) enum Fault {
     Failed(String),
 }
 
-const PAGE: usize = 500;
+/// How many objects are asked for at a time, unless there is a reason to ask for fewer.
+pub(crate) const PAGE: usize = 500;
 /// After this long a server ends a watch by itself, and another is begun where it ended.
 const WATCH: Duration = Duration::from_secs(290);
 /// How much longer than that we wait for its end.
@@ -65,17 +67,38 @@ const OVERDUE: Duration = Duration::from_secs(30);
 /// Far longer than any object may be.
 const LONGEST_LINE: usize = 64 << 20;
 
-/// Reads all objects of one moment, and gives that moment's revision.
+/// What is asked for as the next page of a list. Pages of one list may differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ask {
+    pub(crate) form: Form,
+    pub(crate) limit: usize,
+}
+
+/// What holds for all objects of a page.
+pub(crate) struct OfPage<'a> {
+    /// Of the moment that the list tells of.
+    pub(crate) revision: &'a str,
+    pub(crate) form: Form,
+    /// Lists of built-in kinds leave out of their objects what all of them are.
+    pub(crate) api_version: &'a str,
+    /// That of the list, which ends in `List`.
+    pub(crate) kind: &'a str,
+}
+
+/// Reads all objects of one moment, and gives that moment's revision. `ask` is asked before every
+/// page, after `each` was given the one before.
 pub(crate) async fn list(
     client: &Client,
     source: &Source,
-    mut each: impl FnMut(&RawValue, &str),
+    ask: impl Fn() -> Ask,
+    each: impl Fn(&[&RawValue], &OfPage<'_>),
 ) -> Result<String, Fault> {
-    let Source { path, query, form } = source;
+    let Source { path, query, form: _ } = source;
     let mut next = String::new();
     loop {
+        let Ask { form, limit } = ask();
         let from = wire_value(&next);
-        let uri = format!("{path}?{query}limit={PAGE}{from}");
+        let uri = format!("{path}?{query}limit={limit}{from}");
         let request = request(uri, form.of_list())?;
         let answer = wire::exchange(client, request, wire::PATIENCE)
             .await
@@ -84,9 +107,13 @@ pub(crate) async fn list(
             return Err(fault(&answer));
         }
         let page: Page<'_> = serde_json::from_slice(&answer.body).map_err(unreadable)?;
-        for item in page.items.unwrap_or_default() {
-            each(item, &page.metadata.resource_version);
-        }
+        let of = OfPage {
+            revision: &page.metadata.resource_version,
+            form,
+            api_version: &page.api_version,
+            kind: &page.kind,
+        };
+        each(page.items.as_deref().unwrap_or_default(), &of);
         match page.metadata.next.filter(|next| !next.is_empty()) {
             Some(token) => next = token,
             None => return Ok(page.metadata.resource_version),
@@ -103,7 +130,12 @@ fn wire_value(next: &str) -> String {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Page<'a> {
+    #[serde(borrow, default)]
+    api_version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    kind: Cow<'a, str>,
     metadata: ListMeta,
     /// Null where there are none, from some servers.
     #[serde(borrow)]

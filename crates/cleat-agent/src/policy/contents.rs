@@ -26,9 +26,9 @@ pub(super) struct Contents {
 
 #[derive(Default)]
 struct Inner {
-    entries: BTreeMap<Id, (u64, Arc<Content>)>,
+    entries: BTreeMap<Arc<Id>, (u64, Arc<Content>)>,
     /// In the order of being kept, with those that were replaced since.
-    order: VecDeque<(u64, Id)>,
+    order: VecDeque<(u64, Arc<Id>)>,
     next: u64,
     bytes: usize,
 }
@@ -125,11 +125,11 @@ impl Contents {
 
 impl Inner {
     fn insert(&mut self, id: &Id, content: Content) {
-        self.remove(id);
+        let id = self.remove(id).unwrap_or_else(|| Arc::new(id.clone()));
         self.next += 1;
         self.bytes += content.json.len() + EACH;
-        self.entries.insert(id.clone(), (self.next, Arc::new(content)));
-        self.order.push_back((self.next, id.clone()));
+        self.entries.insert(Arc::clone(&id), (self.next, Arc::new(content)));
+        self.order.push_back((self.next, id));
         while self.bytes > MOST
             && let Some((number, oldest)) = self.order.pop_front()
         {
@@ -145,10 +145,11 @@ impl Inner {
         }
     }
 
-    fn remove(&mut self, id: &Id) {
-        if let Some((_, content)) = self.entries.remove(id) {
-            self.bytes = self.bytes.saturating_sub(content.json.len() + EACH);
-        }
+    /// Gives the id as it was kept.
+    fn remove(&mut self, id: &Id) -> Option<Arc<Id>> {
+        let (id, (_, content)) = self.entries.remove_entry(id)?;
+        self.bytes = self.bytes.saturating_sub(content.json.len() + EACH);
+        Some(id)
     }
 }
 

@@ -13,8 +13,10 @@ use super::subjects::Needs;
 use super::{Context, templates};
 
 impl Context {
-    /// Cares about every object that some policy names outright.
+    /// Cares about every object that some policy names outright, about all of them at once: what is
+    /// listed first is listed for all.
     pub(super) async fn foresee(&self) {
+        let mut all = Vec::new();
         for object in self.policies.iter().flat_map(|policies| policies.all()) {
             let Ok(policy) = object.parse::<ConfigurationPolicy>() else { continue };
             let mut needs = Needs::default();
@@ -23,9 +25,10 @@ impl Context {
             }
             let key = (object.namespace.to_string(), object.name.to_string());
             if !needs.targets.is_empty() {
-                self.care(&key, &needs);
+                all.push((key, needs));
             }
         }
+        self.care_first(&all);
     }
 
     /// The object, if the definition leaves no doubt which it is.

@@ -1,5 +1,5 @@
 //! What is known of one object: from the mirror whether it is there, and the object itself read only
-//! if it changed since it was last looked at.
+//! if it changed since it was last looked at, and no list just told of it.
 
 use std::sync::Arc;
 
@@ -38,6 +38,9 @@ impl Context {
         };
         if let Some(present) = self.contents.get(target, &meta) {
             return Some(Seen::Present(present));
+        }
+        if let Some(object) = self.mirror.take(target) {
+            return Some(Seen::Present(self.contents.keep(&target.id, object)));
         }
         Some(self.read(target).await)
     }

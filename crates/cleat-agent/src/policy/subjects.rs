@@ -1,13 +1,14 @@
 //! Which policies depend on what, so that an event finds them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cleat_core::id::{Id, Target};
 use cleat_core::policy::observed::ListOf;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Context, Key};
+use crate::concerned::Concerned;
 
 /// What one policy depends on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,9 +37,9 @@ pub(super) struct Subjects {
 
 #[derive(Default)]
 struct Inner {
-    needs: BTreeMap<Key, Needs>,
-    of_objects: BTreeMap<Id, BTreeSet<Key>>,
-    of_lists: BTreeMap<ListOf, BTreeSet<Key>>,
+    needs: BTreeMap<Arc<Key>, Needs>,
+    of_objects: Concerned<Id, Key>,
+    of_lists: Concerned<ListOf, Key>,
     kinds_changed: Option<Timestamp>,
 }
 
@@ -59,31 +60,38 @@ impl Subjects {
     fn set(&self, key: &Key, needs: &Needs) -> Option<Needs> {
         let mut inner = self.lock();
         let inner = &mut *inner;
-        let before = inner.needs.remove(key).unwrap_or_default();
-        if *needs != Needs::default() {
-            inner.needs.insert(key.clone(), needs.clone());
-        }
+        let (key, before) = match inner.needs.remove_entry(key) {
+            Some(known) => known,
+            None => (Arc::new(key.clone()), Needs::default()),
+        };
         if before == *needs {
+            if *needs != Needs::default() {
+                inner.needs.insert(key, before);
+            }
             return None;
         }
         for target in before.targets.difference(&needs.targets) {
-            take(&mut inner.of_objects, &target.id, key);
+            inner.of_objects.remove(&target.id, &key);
         }
+        // Two versions of one object are one subject: what went with one of them is here again.
         for target in &needs.targets {
-            inner.of_objects.entry(target.id.clone()).or_default().insert(key.clone());
+            inner.of_objects.add(&target.id, &key);
         }
         for list in before.lists.difference(&needs.lists) {
-            take(&mut inner.of_lists, list, key);
+            inner.of_lists.remove(list, &key);
         }
         for list in &needs.lists {
-            inner.of_lists.entry(list.clone()).or_default().insert(key.clone());
+            inner.of_lists.add(list, &key);
+        }
+        if *needs != Needs::default() {
+            inner.needs.insert(key, needs.clone());
         }
         Some(before)
     }
 
     /// The policies that depend on an object.
     pub(super) fn of(&self, id: &Id, tell: impl FnMut(&Key)) {
-        self.lock().of_objects.get(id).into_iter().flatten().for_each(tell);
+        self.lock().of_objects.of(id).for_each(tell);
     }
 
     /// Whether more than so many objects of the same kind and namespace that policies depend on are
@@ -91,7 +99,7 @@ impl Subjects {
     pub(super) fn more_than(&self, most: usize, like: &Id, is: impl Fn(&Id) -> bool) -> bool {
         let first = Id { name: String::new(), ..like.clone() };
         let inner = self.lock();
-        let all = inner.of_objects.range(first..).map(|(id, _)| id);
+        let all = inner.of_objects.starting_at(&first);
         let same = |other: &&Id| {
             other.group == like.group
                 && other.resource == like.resource
@@ -103,9 +111,8 @@ impl Subjects {
     /// The policies that depend on a list; whether there are any.
     pub(super) fn of_list(&self, list: &ListOf, tell: impl FnMut(&Key)) -> bool {
         let inner = self.lock();
-        let keys = inner.of_lists.get(list);
-        keys.into_iter().flatten().for_each(tell);
-        keys.is_some()
+        inner.of_lists.of(list).for_each(tell);
+        inner.of_lists.contains(list)
     }
 
     /// The policies that choose namespaces.
@@ -137,25 +144,31 @@ impl Subjects {
     }
 }
 
-/// Two versions of one object are one subject, so only the last of them ends it.
-fn take<K: Ord>(all: &mut BTreeMap<K, BTreeSet<Key>>, of: &K, key: &Key) {
-    if let Some(keys) = all.get_mut(of) {
-        keys.remove(key);
-        if keys.is_empty() {
-            all.remove(of);
-        }
-    }
-}
-
 impl Context {
     /// From now on this is what wakes the policy.
     pub(super) fn care(&self, key: &Key, needs: &Needs) {
         let Some(before) = self.subjects.set(key, needs) else { return };
         if before.targets != needs.targets {
-            self.mirror.interest(&format!("{}/{}", key.0, key.1), &needs.targets);
+            self.mirror.interest(&owner(key), &needs.targets);
         }
         for list in before.lists.difference(&needs.lists) {
             self.lists.release(list, &self.tasks);
         }
     }
+
+    /// The same of many policies that nothing was known of.
+    pub(super) fn care_first(&self, all: &[(Key, Needs)]) {
+        for (key, needs) in all {
+            self.subjects.set(key, needs);
+        }
+        let owners: Vec<String> = all.iter().map(|(key, _)| owner(key)).collect();
+        let interests = owners.iter().zip(all);
+        self.mirror
+            .interests(interests.map(|(owner, (_, needs))| (owner.as_str(), &needs.targets)));
+    }
+}
+
+/// As whom a policy cares about objects.
+fn owner(key: &Key) -> String {
+    format!("{}/{}", key.0, key.1)
 }

@@ -1,5 +1,7 @@
 //! Many objects of one kind and namespace at once: a page of a list costs a server about as much as
-//! a few reads, so a controller that begins does not read ten thousand objects one by one.
+//! a few reads, so a controller that begins does not read ten thousand objects one by one. Most of
+//! them the mirror's own list hands over; this is for the rest, where a namespace is full of objects of
+//! policies and the cluster is not.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,14 +51,15 @@ impl Context {
     /// Reads what these objects are part of, where that is cheaper than reading each. What could not
     /// be read so is read one by one later.
     pub(super) async fn sweep(&self, targets: &[Target]) {
-        let mut places: BTreeMap<Place, &Target> = BTreeMap::new();
+        let mut places: BTreeMap<Place, Vec<&Target>> = BTreeMap::new();
         for target in targets.iter().filter(|target| self.is_unread(target)) {
             let Id { resource, namespace, .. } = &target.id;
             let place = (target.api_version(), resource.clone(), namespace.clone());
-            places.entry(place).or_insert(target);
+            places.entry(place).or_default().push(target);
         }
-        for (place, target) in places {
-            if !self.lacks_more_than(READS_PER_PAGE, target) {
+        for (place, mine) in places {
+            let Some(like) = mine.first() else { continue };
+            if !self.lacks_more_than(READS_PER_PAGE, like) {
                 continue;
             }
             let turn = {
@@ -64,15 +67,20 @@ impl Context {
                 Arc::clone(all.entry(place).or_default())
             };
             let _turn = turn.lock().await;
-            if self.lacks_more_than(READS_PER_PAGE, target) {
-                self.read_pages(target).await;
+            // Whoever had the turn before has read most of them, and looking through all names for
+            // those that are missing takes long.
+            let missing = mine.iter().any(|target| self.is_unread(target));
+            if missing && self.lacks_more_than(READS_PER_PAGE, like) {
+                self.read_pages(like).await;
             }
         }
     }
 
     fn is_unread(&self, target: &Target) -> bool {
         match self.mirror.look(&target.id) {
-            Look::Present(meta) => !self.contents.has(target, &meta),
+            Look::Present(meta) => {
+                !self.contents.has(target, &meta) && !self.mirror.hands_over(target)
+            }
             _ => false,
         }
     }

@@ -70,12 +70,12 @@ impl Context {
                 if let Some(Read::Present(state)) = read.get(id) {
                     let version =
                         state.pointer("/metadata/resourceVersion").and_then(Value::as_str);
-                    object.judged = Some(Judgement {
+                    object.judged = Some(Box::new(Judgement {
                         resource_version: version.unwrap_or_default().into(),
                         digest,
                         at: *now,
                         judged: judge(state, &rules, self.config.report_structures),
-                    });
+                    }));
                 }
                 if let Some(Seen::Absent) = live.get(id) {
                     object.judged = None;

@@ -40,15 +40,16 @@ pub(super) struct Life {
     pub(super) put_off: bool,
 }
 
-/// What is remembered of one object of a work.
+/// What is remembered of one object of a work. There is one of every object, so what few have is
+/// elsewhere.
 #[derive(Default)]
 pub(super) struct Object {
     /// The incarnation that a create of ours made, until the ledger has it.
     pub(super) made: Option<Box<str>>,
     pub(super) verified: Option<Verified>,
     pub(super) repairs: Option<Repairs>,
-    pub(super) judged: Option<Judgement>,
-    pub(super) permission: Option<(Timestamp, Permission)>,
+    pub(super) judged: Option<Box<Judgement>>,
+    pub(super) permission: Option<Box<(Timestamp, Permission)>>,
 }
 
 /// A state in which an object was as wanted.

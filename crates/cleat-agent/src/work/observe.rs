@@ -1,5 +1,5 @@
 //! Reading everything a pass may look at. Only reads; whole objects only when something about them
-//! changed since they were last found to be as wanted.
+//! changed since they were last found to be as wanted, and no list just told of them.
 
 mod imagine;
 
@@ -213,19 +213,26 @@ impl Context {
                 || seen.hub.work().is_some()
                 || seen.leaving.is_some())
         {
-            for id in book.ids() {
-                let recorded = book.applied.get(id).map(|applied| applied.version.clone());
-                let version = match self.kinds.preferred(&id.group, &id.resource).await {
-                    kinds::Mapping::Mapped(mapped) => mapped.version,
-                    _ => recorded.unwrap_or_else(|| "v1".to_owned()),
-                };
-                targets.insert(id.clone(), version);
-            }
+            targets = self.recorded(book).await;
         }
         for wanted in &seen.wanted {
             if let Place::At(target) = &wanted.place {
                 targets.insert(target.id.clone(), target.version.clone());
             }
+        }
+        targets
+    }
+
+    /// Everything that is on record, and in which version to look at it.
+    pub(super) async fn recorded(&self, book: &Book) -> BTreeMap<Id, String> {
+        let mut targets = BTreeMap::new();
+        for id in book.ids() {
+            let recorded = book.applied.get(id).map(|applied| applied.version.clone());
+            let version = match self.kinds.preferred(&id.group, &id.resource).await {
+                kinds::Mapping::Mapped(mapped) => mapped.version,
+                _ => recorded.unwrap_or_else(|| "v1".to_owned()),
+            };
+            targets.insert(id.clone(), version);
         }
         targets
     }
@@ -335,7 +342,10 @@ impl Context {
         let reads = ids.into_iter().filter_map(|id| {
             let target = Target { version: targets.get(&id)?.clone(), id };
             Some(async move {
-                let read = self.executor.read(Side::Cluster, &target).await;
+                let read = match self.mirror.take(&target) {
+                    Some(object) => Read::Present(object),
+                    None => self.executor.read(Side::Cluster, &target).await,
+                };
                 (target.id, read)
             })
         });

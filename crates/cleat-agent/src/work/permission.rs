@@ -66,7 +66,7 @@ impl Context {
     ) -> Permission {
         let Some(key) = key else { return self.ask(account, target, wanted, owned).await };
         let believed = self.memory.with(key, |life| {
-            let (until, answer) = life.objects.get(&target.id)?.permission.clone()?;
+            let (until, answer) = *life.objects.get(&target.id)?.permission.clone()?;
             (until > now).then_some(answer)
         });
         if let Some(answer) = believed {
@@ -77,7 +77,7 @@ impl Context {
             let until = now.checked_add(BELIEVED).unwrap_or(now);
             self.memory.with(key, |life| {
                 let object = life.objects.entry(target.id.clone()).or_default();
-                object.permission = Some((until, answer.clone()));
+                object.permission = Some(Box::new((until, answer.clone())));
             });
         }
         answer

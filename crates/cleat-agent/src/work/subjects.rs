@@ -1,12 +1,13 @@
 //! Which works care about which objects, so that an event about an object finds them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cleat_core::id::{Id, Target};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Key;
+use crate::concerned::Concerned;
 
 #[derive(Default)]
 pub(super) struct Subjects {
@@ -15,10 +16,17 @@ pub(super) struct Subjects {
 
 #[derive(Default)]
 struct Inner {
-    keys: BTreeMap<Id, Vec<Key>>,
-    targets: BTreeMap<Key, BTreeSet<Target>>,
+    keys: Concerned<Id, Key>,
+    /// In the order of targets.
+    targets: BTreeMap<Arc<Key>, Box<[Subject]>>,
     without_a_kind: BTreeSet<Key>,
     kinds_changed: Option<Timestamp>,
+}
+
+/// A target whose names are those that [`Concerned`] keeps.
+struct Subject {
+    id: Arc<Id>,
+    version: Arc<str>,
 }
 
 /// A server may accept a definition well before it serves the kind, and says so nowhere.
@@ -38,34 +46,21 @@ impl Subjects {
         } else {
             inner.without_a_kind.remove(key);
         }
-        let before = inner.targets.get(key);
-        if before.map_or(targets.is_empty(), |before| before == targets) {
-            return false;
+        let (key, before) = match inner.targets.remove_entry(key) {
+            Some(known) => known,
+            None => (Arc::new(key.clone()), Box::default()),
+        };
+        let news = !is_same(&before, targets);
+        let now = if news { inner.change(&key, &before, targets) } else { before };
+        if !now.is_empty() {
+            inner.targets.insert(key, now);
         }
-        let before = inner.targets.remove(key).unwrap_or_default();
-        for target in before.difference(targets) {
-            if let Some(keys) = inner.keys.get_mut(&target.id) {
-                keys.retain(|other| other != key);
-                if keys.is_empty() {
-                    inner.keys.remove(&target.id);
-                }
-            }
-        }
-        for target in targets {
-            let keys = inner.keys.entry(target.id.clone()).or_default();
-            if !keys.contains(key) {
-                keys.push(key.clone());
-            }
-        }
-        if !targets.is_empty() {
-            inner.targets.insert(key.clone(), targets.clone());
-        }
-        true
+        news
     }
 
     /// The works that care about an object.
     pub(super) fn of(&self, id: &Id, tell: impl FnMut(&Key)) {
-        self.lock().keys.get(id).into_iter().flatten().for_each(tell);
+        self.lock().keys.of(id).for_each(tell);
     }
 
     /// The works with a manifest of a kind that the cluster did not have.
@@ -80,5 +75,76 @@ impl Subjects {
         let inner = self.lock();
         let changed = inner.kinds_changed.filter(|_| inner.without_a_kind.contains(key))?;
         (now.duration_since(changed) < SETTLING).then(|| now.checked_add(LOOK_AGAIN).unwrap_or(now))
+    }
+}
+
+impl Inner {
+    /// Gives what the work cares about now, as it is kept.
+    fn change(
+        &mut self,
+        key: &Arc<Key>,
+        before: &[Subject],
+        targets: &BTreeSet<Target>,
+    ) -> Box<[Subject]> {
+        let mut last: Arc<str> = Arc::from("");
+        let now = targets.iter().map(|Target { version, id }| {
+            if *last != **version {
+                last = Arc::from(version.as_str());
+            }
+            Subject { id: self.keys.add(id, key), version: Arc::clone(&last) }
+        });
+        let now: Box<[Subject]> = now.collect();
+        let ids: BTreeSet<&Id> = targets.iter().map(|target| &target.id).collect();
+        for Subject { id, .. } in before.iter().filter(|subject| !ids.contains(&*subject.id)) {
+            self.keys.remove(id, key);
+        }
+        now
+    }
+}
+
+fn is_same(before: &[Subject], targets: &BTreeSet<Target>) -> bool {
+    let same = |(subject, target): (&Subject, &Target)| {
+        *subject.id == target.id && *subject.version == *target.version
+    };
+    before.len() == targets.len() && before.iter().zip(targets).all(same)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str) -> Key {
+        Key::Work(name.to_owned())
+    }
+
+    fn targets(names: &[(&str, &str)]) -> BTreeSet<Target> {
+        let target = |(version, name): &(&str, &str)| {
+            let id = Id { name: (*name).to_owned(), ..Id::default() };
+            Target { version: (*version).to_owned(), id }
+        };
+        names.iter().map(target).collect()
+    }
+
+    fn told(subjects: &Subjects, name: &str) -> Vec<Key> {
+        let mut all = Vec::new();
+        let id = Id { name: name.to_owned(), ..Id::default() };
+        subjects.of(&id, |key| all.push(key.clone()));
+        all
+    }
+
+    #[test]
+    fn a_work_hears_of_what_it_cares_about_now() {
+        let (subjects, a, b) = (Subjects::default(), key("a"), key("b"));
+        assert!(!subjects.set(&a, &targets(&[]), false), "nothing before, nothing now");
+        assert!(subjects.set(&a, &targets(&[("v1", "x"), ("v2", "y")]), false));
+        assert!(!subjects.set(&a, &targets(&[("v2", "y"), ("v1", "x")]), false));
+        assert!(subjects.set(&b, &targets(&[("v1", "y")]), false));
+        assert_eq!(told(&subjects, "y"), [a.clone(), b.clone()]);
+        // The same object in another version is the same object.
+        assert!(subjects.set(&a, &targets(&[("v1", "y")]), false));
+        assert_eq!(told(&subjects, "y"), [a.clone(), b.clone()]);
+        assert_eq!(told(&subjects, "x"), [] as [Key; 0]);
+        assert!(subjects.set(&a, &targets(&[]), false));
+        assert_eq!(told(&subjects, "y"), [b]);
     }
 }

@@ -14,9 +14,11 @@ use serde_json::{Value, json};
 use super::observed::{Observed, Policy};
 use super::status::{said, whole_seconds_text};
 use crate::id::{Id, Target};
-use crate::write::{Action, Side, Write};
+use crate::write::{Action, Plan, Side, Write};
 
 const COMPONENT: &str = "configuration-policy-controller";
+const UPDATE: &str = "PolicyUpdate";
+const INFO: &str = "PolicyInfo";
 
 /// `None`: the policy has no owner to tell.
 pub(crate) fn to_owner(
@@ -57,7 +59,7 @@ pub(crate) fn about_policy(
     let messages: Vec<String> = said(status).into_iter().map(|(_, message)| message).collect();
     let note = super::finding::cut(format!("Policy status is {state}: {}", messages.join("; ")));
     let bad = state != state::COMPLIANT;
-    let both = [("PolicyUpdate", note), ("PolicyInfo", usual.to_owned())];
+    let both = [(UPDATE, note), (INFO, usual.to_owned())];
     let mut events = vec![];
     for (offset, (reason, message)) in both.into_iter().enumerate() {
         let mut event = event(seen, policy, &policy.name, offset, reference(policy));
@@ -67,6 +69,41 @@ pub(crate) fn about_policy(
         events.push(create(policy, event));
     }
     events
+}
+
+/// What a plan only says to people who look at a policy, and how many steps of the rest of it have to
+/// be done before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Remark {
+    pub action: Action,
+    pub after: usize,
+}
+
+/// A plan without its remarks, and those. Nothing depends on them, so nobody has to wait for them:
+/// hubs hear of a policy by the event for its owner, and an object that must be put right is waiting.
+pub fn apart(plan: Plan) -> (Plan, Vec<Remark>) {
+    let (mut rest, mut remarks): (Plan, Vec<Remark>) = (vec![], vec![]);
+    for step in plan {
+        let (said, kept): (Vec<Action>, Vec<Action>) = step.into_iter().partition(is_remark);
+        let after = rest.len();
+        remarks.extend(said.into_iter().map(|action| Remark { action, after }));
+        if !kept.is_empty() {
+            rest.push(kept);
+        }
+    }
+    (rest, remarks)
+}
+
+/// Only events of our own are: what a template wants to be there may be an event too.
+fn is_remark(action: &Action) -> bool {
+    let Write::Create(event) = &action.write else { return false };
+    let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let id = &action.target.id;
+    id.group.is_empty()
+        && id.resource == "events"
+        && [UPDATE, INFO].contains(&text("/reason"))
+        && text("/source/component") == COMPONENT
+        && text("/involvedObject/kind") == "ConfigurationPolicy"
 }
 
 fn reference(policy: &Policy) -> Value {

@@ -8,6 +8,7 @@ mod faults;
 mod histories;
 mod outlooks;
 mod pruning;
+mod remarks;
 mod site;
 mod stories;
 mod world;

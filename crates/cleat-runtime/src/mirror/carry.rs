@@ -8,11 +8,12 @@ use serde_json::value::RawValue;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::handover::{Kept, Shape};
 use super::kind::{Kind, KindName};
-use super::{Chore, DEFINITIONS, GRACE, LINGER, Shared, State, meta};
+use super::{Chore, DEFINITIONS, GRACE, LINGER, Shared, State, UNCLAIMED, meta};
 use crate::path;
 use crate::reflect::{Sink, Wish, reflect};
-use crate::watch::{Fault, Form, Source};
+use crate::watch::{Ask, Fault, Form, OfPage, PAGE, Source};
 
 /// Watches a kind until nobody cares about it.
 pub(super) fn start(shared: &Arc<Shared>, name: Arc<KindName>) {
@@ -41,13 +42,38 @@ struct Carrier {
 impl Carrier {
     fn with<T: Default>(&self, act: impl FnOnce(&mut Kind, &mut meta::Owners) -> T) -> T {
         let mut state = self.shared.lock();
-        let State { kinds, interests: _, owners } = &mut *state;
+        let State { kinds, interests: _, owners, handover: _ } = &mut *state;
         kinds.get_mut(&self.name).map(|kind| act(kind, owners)).unwrap_or_default()
     }
 
-    fn tell(&self, changed: Option<Arc<Id>>) {
-        if let Some(id) = changed {
-            self.shared.tell(&[id]);
+    /// What a list told of these is not what they are any more.
+    fn superseded(&self, ids: &[Arc<Id>]) {
+        self.shared.forget(ids);
+        self.shared.tell(ids);
+    }
+
+    /// Takes in one object of a list; gives it back if that was news, and then the object itself is
+    /// for whoever asks first, if it is whole.
+    fn one_listed(
+        &self,
+        object: &RawValue,
+        revision: Option<u64>,
+        shape: Option<&Arc<Shape>>,
+    ) -> Option<Arc<Id>> {
+        let head = meta::head(object)?;
+        let mut state = self.shared.lock();
+        let State { kinds, interests: _, owners, handover } = &mut *state;
+        let changed = kinds.get_mut(&self.name)?.listed(&head, object, revision, owners)?;
+        if let Some(shape) = shape {
+            handover.keep(&changed, Kept::new(&head, object.get(), shape));
+        }
+        Some(changed)
+    }
+
+    /// What nobody asked for by then was not needed.
+    fn end_handover(&self) {
+        if !self.shared.lock().handover.is_empty() {
+            self.shared.chores.add_after(Chore::Forget(Arc::clone(&self.name)), UNCLAIMED);
         }
     }
 
@@ -68,7 +94,7 @@ impl Carrier {
             };
             targets.insert(Target { version: "v1".to_owned(), id });
         }
-        self.shared.interest(&owner, &targets);
+        self.shared.interest([(owner.as_str(), &targets)]);
     }
 }
 
@@ -101,30 +127,46 @@ impl Sink for Carrier {
         self.with(|kind, _| kind.list_began());
     }
 
-    fn listed(&self, object: &RawValue, revision: &str) {
-        let Some(head) = meta::head(object) else { return };
-        let revision = revision.parse().ok();
-        let changed = self.with(|kind, owners| kind.listed(&head, object, revision, owners));
-        self.tell(changed);
+    fn ask(&self, source: &Source) -> Ask {
+        let state = self.shared.lock();
+        let ask = state.kinds.get(&self.name).map(|kind| kind.ask(state.handover.room()));
+        ask.unwrap_or(Ask { form: source.form, limit: PAGE })
+    }
+
+    /// Who cares is told when the page was read: most who care about one object care about its
+    /// neighbours too, and would look once for each.
+    fn listed(&self, objects: &[&RawValue], of: &OfPage<'_>) {
+        let revision = of.revision.parse().ok();
+        let whole = of.form == Form::Whole;
+        let shape = whole.then(|| Arc::new(Shape::of_list(of.api_version, of.kind)));
+        let changed: Vec<Arc<Id>> = objects
+            .iter()
+            .filter_map(|object| self.one_listed(object, revision, shape.as_ref()))
+            .collect();
+        let bytes: Option<usize> =
+            whole.then(|| objects.iter().map(|object| object.get().len()).sum());
+        self.with(|kind, _| kind.page_ended(objects.len(), changed.len(), bytes));
+        self.shared.tell(&changed);
     }
 
     fn list_ended(&self, revision: &str) {
         let revision = revision.parse().ok();
         let (changed, settling) = self.with(|kind, _| (kind.list_ended(revision), kind.settle()));
         self.shared.settle(settling);
-        self.shared.tell(&changed);
+        self.end_handover();
+        self.superseded(&changed);
     }
 
     fn changed(&self, object: &RawValue) {
         let Some(head) = meta::head(object) else { return };
         let changed = self.with(|kind, owners| kind.changed(&head, object, owners));
-        self.tell(changed);
+        self.superseded(changed.as_slice());
     }
 
     fn deleted(&self, object: &RawValue) {
         let Some(head) = meta::head(object) else { return };
         let changed = self.with(|kind, _| kind.deleted(&head));
-        self.tell(changed);
+        self.superseded(changed.as_slice());
     }
 
     fn reached(&self, revision: &str) {
@@ -154,6 +196,7 @@ impl Sink for Carrier {
         if unserved {
             self.care_about_definition(true);
         }
+        self.end_handover();
         self.shared.tell(&changed);
     }
 }

@@ -12,10 +12,11 @@ use tokio::time::Instant;
 
 use super::meta::{Head, Meta, Owners};
 use super::names::{Named, Names};
+use super::pages::Pages;
 use super::{GRACE, Look, Reason};
 use crate::known::{Known, Sure};
 use crate::reflect::Wish;
-use crate::watch::Fault;
+use crate::watch::{Ask, Fault, PAGE};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KindName {
@@ -43,6 +44,8 @@ pub(super) struct Kind {
     names: Names,
     /// What a list under way has told of so far.
     listing: Option<HashSet<u64>>,
+    /// How its pages went.
+    pages: Pages,
     round: u32,
     /// A list was read whole.
     synced: bool,
@@ -75,8 +78,7 @@ pub(super) struct Settling {
 }
 
 /// Reading one object costs the server about as much as so much of a page of a list.
-const READS_PER_PAGE: usize = 20;
-const PAGE: usize = 500;
+pub(super) const READS_PER_PAGE: usize = 20;
 
 impl Kind {
     pub(super) fn new() -> Self {
@@ -90,6 +92,7 @@ impl Kind {
             unread: BTreeSet::new(),
             names: Names::default(),
             listing: None,
+            pages: Pages::default(),
             round: 0,
             synced: false,
             relist: false,
@@ -154,11 +157,12 @@ impl Kind {
         id
     }
 
-    pub(super) fn care_less(&mut self, id: &Id) {
-        let Some((_, entry)) = self.entry(&id.namespace, &id.name) else { return };
+    /// One who cared does not any more. Whether nobody does.
+    pub(super) fn care_less(&mut self, id: &Id) -> bool {
+        let Some((_, entry)) = self.entry(&id.namespace, &id.name) else { return true };
         entry.holders = entry.holders.saturating_sub(1);
         if entry.holders > 0 {
-            return;
+            return false;
         }
         self.unread.remove(id);
         if let Some(of_namespace) = self.spots.get_mut(id.namespace.as_str()) {
@@ -172,6 +176,7 @@ impl Kind {
             self.idle_since = Some(Instant::now());
             self.attention.notify_one();
         }
+        true
     }
 
     pub(super) fn look(&self, id: &Id, now: Instant) -> Look {
@@ -213,6 +218,18 @@ impl Kind {
         self.round = self.round.wrapping_add(1);
         self.relist = false;
         self.listing = Some(HashSet::with_capacity(self.names.len()));
+        self.pages = Pages::default();
+    }
+
+    /// How to ask for the next page. `room`: for how many bytes of whole objects there is room.
+    pub(super) fn ask(&self, room: usize) -> Ask {
+        self.pages.next(self.unread.len(), room)
+    }
+
+    /// A page was taken in, with so many objects of which something new was told. `bytes`: of all of
+    /// them, if they were whole.
+    pub(super) fn page_ended(&mut self, objects: usize, wanted: usize, bytes: Option<usize>) {
+        self.pages.told(objects, wanted, bytes);
     }
 
     pub(super) fn listed(

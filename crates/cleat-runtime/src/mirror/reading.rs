@@ -33,6 +33,10 @@ pub(super) fn start(shared: &Arc<Shared>) {
                         tell(&shared, &name);
                         Wake::OnChange
                     }
+                    Chore::Forget(name) => {
+                        shared.lock().handover.forget_kind(&name);
+                        Wake::OnChange
+                    }
                 }
             }
         });
@@ -69,7 +73,7 @@ async fn read(shared: &Shared, id: &Arc<Id>) -> Wake {
     };
     let outcome = {
         let mut state = shared.lock();
-        let State { kinds, interests: _, owners } = &mut *state;
+        let State { kinds, interests: _, owners, handover: _ } = &mut *state;
         let Some(kind) = kinds.get_mut(&name) else { return Wake::OnChange };
         let found = if answer.is_success() {
             let text: Option<&RawValue> = serde_json::from_slice(&answer.body).ok();
@@ -91,6 +95,7 @@ async fn read(shared: &Shared, id: &Arc<Id>) -> Wake {
     };
     match outcome {
         Ok(changed) => {
+            shared.forget(changed.as_slice());
             shared.tell(changed.as_slice());
             Wake::OnChange
         }

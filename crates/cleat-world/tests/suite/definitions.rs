@@ -4,6 +4,7 @@ use anyhow::Result;
 use cleat_world::{eventually, within};
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
 use kube::api::{
     Api, DynamicObject, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams,
 };
@@ -22,8 +23,13 @@ pub(super) struct Kind {
 
 /// A kind of the place's own, served.
 pub(super) async fn define(place: &Place) -> Result<Kind> {
-    let definitions: Api<CustomResourceDefinition> = Api::all(place.client.clone());
-    let group = format!("{}.cleat.example", place.namespace);
+    define_for(&place.client, &place.namespace).await
+}
+
+/// The same on any server, for objects of one namespace.
+pub(super) async fn define_for(client: &Client, namespace: &str) -> Result<Kind> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let group = format!("{namespace}.cleat.example");
     let spec = json!({
         "type": "object",
         "required": ["size"],
@@ -63,7 +69,7 @@ pub(super) async fn define(place: &Place) -> Result<Kind> {
     let established = await_condition(definitions.clone(), &name, conditions::is_crd_established());
     within("the definition to be established", established).await??;
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(&group, "v1", "Widget"));
-    let objects = Api::namespaced_with(place.client.clone(), &place.namespace, &resource);
+    let objects = Api::namespaced_with(client.clone(), namespace, &resource);
     let kind = Kind { definitions, definition, objects, api_version: format!("{group}/v1") };
     eventually("the kind to be served", || async {
         Ok(kind.objects.list(&ListParams::default()).await.ok())

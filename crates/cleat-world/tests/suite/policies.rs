@@ -3,6 +3,7 @@
 mod certainty;
 mod comparing;
 mod enforcing;
+mod first;
 mod hazards;
 mod idle;
 mod pruning;

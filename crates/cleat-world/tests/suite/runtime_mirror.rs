@@ -34,6 +34,14 @@ impl Glass {
         Self { mirror, bell, tasks }
     }
 
+    /// One that hands over what it lists.
+    fn handing_over(client: Client) -> Self {
+        let (tasks, bell) = (Tasks::new(), Arc::new(Notify::new()));
+        let ring = Arc::clone(&bell);
+        let mirror = Mirror::handing_over(client, &tasks, move |_| ring.notify_one());
+        Self { mirror, bell, tasks }
+    }
+
     fn care(&self, owner: &str, targets: &[&Target]) {
         let targets: BTreeSet<Target> = targets.iter().map(|target| (*target).clone()).collect();
         self.mirror.interest(owner, &targets);
@@ -71,6 +79,13 @@ fn map(place: &Place, name: &str) -> Target {
     let (resource, namespace, name) =
         ("configmaps".to_owned(), place.namespace.clone(), name.to_owned());
     Target { version: "v1".to_owned(), id: Id { group: String::new(), resource, namespace, name } }
+}
+
+fn widget(place: &Place, name: &str) -> Target {
+    let mut target = map(place, name);
+    target.id.group = format!("{}.cleat.example", place.namespace);
+    target.id.resource = "widgets".to_owned();
+    target
 }
 
 fn change(place: &Place, name: &str, write: Write) -> Action {
@@ -275,9 +290,7 @@ async fn an_unreachable_server_is_unknown_and_not_empty() -> Result<()> {
 async fn a_kind_that_is_not_served_is_neither_absent_nor_asked_for_in_vain() -> Result<()> {
     let place = Place::new("mirror").await?;
     let glass = Glass::new(place.client.clone());
-    let mut widget = map(&place, "w");
-    widget.id.group = format!("{}.cleat.example", place.namespace);
-    widget.id.resource = "widgets".to_owned();
+    let widget = widget(&place, "w");
     glass.care("work", &[&widget]);
     glass.until(&widget, |look| *look == Look::NoSuchKind).await?;
 
@@ -320,4 +333,89 @@ async fn what_one_may_not_see_is_not_taken_for_absent() -> Result<()> {
     glass.until(&a, forbidden).await?;
     assert!(forbidden(&glass.mirror.look(&b.id)));
     Ok(())
+}
+
+/// A kind of its own, since of one that others use as well most objects may be nobody's: and as many
+/// of it as are listed rather than read.
+#[tokio::test]
+async fn what_was_listed_is_handed_over_once_and_never_when_it_is_out_of_date() -> Result<()> {
+    let place = Place::new("handover").await?;
+    let kind = definitions::define(&place).await?;
+    let targets: Vec<Target> =
+        (10..40).map(|number| widget(&place, &format!("w{number}"))).collect();
+    for target in &targets {
+        let object = json!({
+            "apiVersion": kind.api_version, "kind": "Widget",
+            "metadata": { "name": target.id.name }, "spec": { "size": 1 },
+        });
+        create(&kind.objects, object).await?;
+    }
+    let glass = Glass::handing_over(place.client.clone());
+    glass.care("work", &targets.iter().collect::<Vec<_>>());
+    for target in &targets {
+        glass.present(target).await?;
+    }
+    let [kept, changed, written, doubted, replaced, deleted, left, ..] = targets.as_slice() else {
+        panic!("there are more than these");
+    };
+    for target in [kept, changed, written, doubted, replaced, deleted, left] {
+        assert!(glass.mirror.hands_over(target), "{} was listed whole", target.id);
+    }
+
+    let meta = glass.present(kept).await?;
+    let other = Target { version: "v2".to_owned(), ..kept.clone() };
+    assert!(!glass.mirror.hands_over(&other), "in that version it has to be read");
+    let object = glass.mirror.take(kept).context("it was listed whole")?;
+    assert_eq!(object["metadata"]["uid"], *meta.uid);
+    assert_eq!(object["metadata"]["resourceVersion"], *meta.resource_version);
+    assert_eq!(object["apiVersion"], *kind.api_version);
+    assert_eq!(object["kind"], "Widget");
+    assert_eq!(object["spec"], json!({ "size": 1, "colour": "green" }));
+    assert_eq!(glass.mirror.take(kept), None, "only the first who asks gets it");
+
+    // As soon as anything newer is known, by whomever.
+    let patch = Patch::Merge(json!({ "spec": { "text": "theirs" } }));
+    let now = kind.objects.patch(&changed.id.name, &PatchParams::default(), &patch).await?;
+    let version = now.resource_version().context("it has a version")?;
+    let newer =
+        |look: &Look| matches!(look, Look::Present(now) if *now.resource_version == *version);
+    glass.until(changed, newer).await?;
+    assert_eq!(glass.mirror.take(changed), None);
+
+    let write = Write::Merge(json!({ "spec": { "text": "ours" } }));
+    let plan = vec![vec![Action { side: Side::Cluster, target: written.clone(), write }]];
+    let outcomes = executor(&place.client).execute(&plan).await;
+    assert!(outcomes[0][0].is_done(), "{:?}", outcomes[0][0]);
+    glass.mirror.wrote_all(&plan, &outcomes);
+    assert_eq!(glass.mirror.take(written), None);
+
+    let write = Write::Merge(json!({ "spec": { "text": "perhaps" } }));
+    let action = Action { side: Side::Cluster, target: doubted.clone(), write };
+    glass.mirror.wrote(&action, &Outcome::Lost("cut".to_owned()));
+    assert_eq!(glass.mirror.take(doubted), None);
+    glass.present(doubted).await?;
+    assert_eq!(glass.mirror.take(doubted), None, "nor after it was read");
+
+    let old = glass.present(replaced).await?;
+    delete(&kind.objects, &replaced.id.name).await?;
+    let object = json!({
+        "apiVersion": kind.api_version, "kind": "Widget",
+        "metadata": { "name": replaced.id.name }, "spec": { "size": 1 },
+    });
+    create(&kind.objects, object).await?;
+    let anew = |look: &Look| matches!(look, Look::Present(now) if now.uid != old.uid);
+    glass.until(replaced, anew).await?;
+    assert_eq!(glass.mirror.take(replaced), None);
+
+    delete(&kind.objects, &deleted.id.name).await?;
+    glass.absent(deleted).await?;
+    assert_eq!(glass.mirror.take(deleted), None);
+
+    // Who comes to care later is not served from what nobody cared about.
+    glass.care("work", &[kept]);
+    glass.care("work", &[kept, left]);
+    glass.present(left).await?;
+    assert_eq!(glass.mirror.take(left), None);
+    glass.tasks.shutdown().await;
+    delete(&kind.definitions, &kind.definition.name_any()).await
 }

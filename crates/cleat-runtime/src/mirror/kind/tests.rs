@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::mirror::meta;
+use crate::watch::Form;
 
 fn id(name: &str) -> Id {
     let [group, resource, namespace] = ["", "configmaps", "n"].map(ToOwned::to_owned);
@@ -115,4 +116,50 @@ async fn many_are_listed_and_few_are_read() {
     kind.care(&id(&names[0]), "v1");
     assert_eq!(kind.settle().read.len(), 0);
     assert_eq!(kind.wish(Duration::ZERO), Wish::List);
+}
+
+/// Nothing else was listed, and still nothing is known of the rest: the list may end anywhere.
+#[tokio::test]
+async fn what_a_list_has_not_told_of_yet_is_not_absent() {
+    let mut kind = Kind::new();
+    let (a, b) = (id("a"), id("b"));
+    kind.care(&a, "v1");
+    kind.care(&b, "v1");
+    kind.list_began();
+    let told = text("a", 5);
+    let mut owners = Owners::default();
+    kind.listed(&meta::head(&told).unwrap(), &told, Some(10), &mut owners);
+    kind.page_ended(1, 1, Some(100));
+    assert!(matches!(kind.look(&a, Instant::now()), Look::Present(_)));
+    assert_eq!(kind.look(&b, Instant::now()), Look::Unknown(Reason::NotReadYet));
+    kind.down(&failed(), Instant::now());
+    for id in [&a, &b] {
+        let look = kind.look(id, Instant::now());
+        assert!(matches!(look, Look::Unknown(Reason::Unreachable { .. })), "{look:?}");
+    }
+}
+
+#[tokio::test]
+async fn objects_are_listed_whole_while_many_are_unread_and_never_for_who_keeps_none() {
+    const ROOM: usize = 1 << 20;
+    let names: Vec<String> = (0..=READS_PER_PAGE).map(|index| format!("m{index}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut kind = Kind::new();
+    for name in &names {
+        kind.care(&id(name), "v1");
+    }
+    kind.list_began();
+    assert_eq!((kind.ask(ROOM).form, kind.ask(0).form), (Form::Whole, Form::Metadata));
+    listed(&mut kind, &names);
+    kind.list_began();
+    assert_eq!(kind.ask(ROOM).form, Form::Metadata, "all of them are known");
+}
+
+#[tokio::test]
+async fn the_last_who_cares_is_known_to_be_the_last() {
+    let mut kind = Kind::new();
+    let a = id("a");
+    kind.care(&a, "v1");
+    kind.care(&a, "v1");
+    assert_eq!((kind.care_less(&a), kind.care_less(&a)), (false, true));
 }

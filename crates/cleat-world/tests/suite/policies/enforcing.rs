@@ -1,6 +1,7 @@
 //! Saying what is wrong, and putting it right.
 
 use anyhow::Result;
+use cleat_world::eventually;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Namespace};
 use kube::api::{Api, ListParams, Patch};
 use serde_json::json;
@@ -129,6 +130,30 @@ async fn an_owner_hears_of_every_change() -> Result<()> {
         told.iter().any(|event| event.message.as_deref().is_some_and(|m| m.starts_with(start)))
     };
     assert!(said("NonCompliant; violation - ") && said("Compliant; notification - "));
+    Ok(())
+}
+
+/// Nothing waits for it, and it is said all the same: of what was wrong, and of what is right.
+#[tokio::test]
+async fn people_are_told_as_well() -> Result<()> {
+    let site = Site::start("policy-people").await?;
+    site.policy("p", enforce(vec![musthave(site.map("a", "1"))])).await?;
+    site.stands("p", "Compliant").await?;
+    let events: Api<Event> = Api::namespaced(site.cluster.clone(), &site.name);
+    let about = ListParams::default().fields("involvedObject.name=p");
+    for (reason, kind) in ["PolicyUpdate", "PolicyInfo"]
+        .into_iter()
+        .flat_map(|reason| ["Warning", "Normal"].map(|kind| (reason, kind)))
+    {
+        eventually(reason, || async {
+            let all = events.list(&about).await?.items;
+            let said = |event: &&Event| {
+                event.reason.as_deref() == Some(reason) && event.type_.as_deref() == Some(kind)
+            };
+            Ok(all.iter().find(said).map(|_| ()))
+        })
+        .await?;
+    }
     Ok(())
 }
 

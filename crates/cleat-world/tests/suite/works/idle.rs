@@ -4,10 +4,12 @@ use anyhow::Result;
 use cleat_agent::work::Config;
 use cleat_world::fleet::Fleet;
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::api::{Patch, PatchParams};
+use kube::ResourceExt as _;
+use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::counting::Counting;
+use crate::{definitions, delete};
 
 fn watch_over(counting: &Counting, config: Config) -> Config {
     Config {
@@ -112,4 +114,39 @@ async fn a_new_agent_writes_nothing_when_nothing_changed() -> Result<()> {
     assert_eq!(ours, None);
     assert_eq!(fleet.works().get("still").await?.metadata.resource_version, before);
     Ok(())
+}
+
+/// Each object was read by itself, by every agent that was started. Of a kind of its own: of one that
+/// others use as well, most objects may be nobody's.
+#[tokio::test]
+async fn a_new_agent_does_not_read_once_more_what_it_listed() -> Result<()> {
+    let mut fleet = Fleet::without_agent("first-list").await?;
+    let kind = definitions::define_for(&fleet.cluster, &fleet.name).await?;
+    let widget = |number: u32| {
+        json!({
+            "apiVersion": kind.api_version,
+            "kind": "Widget",
+            "metadata": { "name": format!("w{number}"), "namespace": fleet.name },
+            "spec": { "size": 1 },
+        })
+    };
+    let manifests = (10..60).map(widget).collect();
+    fleet.start_agent(fleet.config());
+    fleet.work("many", manifests, json!({})).await?;
+    fleet.told("many", "Available", "True").await?;
+    fleet.stop_agent().await;
+    let counting = Counting::default();
+    fleet.start_agent(watch_over(&counting, fleet.config()));
+    // Something to wait for: whatever it reads before it plans, it has read by then.
+    let patch = Patch::Merge(json!({ "spec": { "size": 2 } }));
+    kind.objects.patch("w12", &PatchParams::default(), &patch).await?;
+    let put_right = |widget: &DynamicObject| widget.data["spec"]["size"] == 1;
+    fleet.seen(&kind.objects, "w12", put_right).await?;
+    let read = |one: &&String| one.starts_with("GET") && one.contains("/widgets/");
+    let asked = counting.take();
+    let others: Vec<&String> =
+        asked.iter().filter(read).filter(|one| !one.ends_with("/w12")).collect();
+    assert_eq!(others, [] as [&String; 0]);
+    fleet.end("many").await?;
+    delete(&kind.definitions, &kind.definition.name_any()).await
 }
