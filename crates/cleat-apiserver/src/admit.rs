@@ -4,12 +4,13 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::admission::{Admission, GroupVersionKind, GroupVersionResource, Request, Surroundings};
+use crate::admission::{
+    Admission, GroupVersionKind, GroupVersionResource, Phase, Request, Surroundings, Verdict,
+};
 use crate::follow::Digest;
 use crate::object;
 use crate::schema::cel;
 use crate::server::Inner;
-use crate::status::Status;
 
 /// What a match condition may speak of.
 const VARIABLES: [&str; 3] = ["object", "oldObject", "request"];
@@ -22,12 +23,14 @@ pub(crate) fn condition_error(expression: &str) -> Option<String> {
 /// Keeps [`Admission`] told of the stored webhook configurations.
 pub(crate) struct Configurations {
     admission: Arc<Admission>,
-    names: BTreeSet<Box<str>>,
+    names: BTreeSet<(Phase, Box<str>)>,
 }
 
 impl Configurations {
-    pub(crate) const BUCKET: &'static str =
-        "admissionregistration.k8s.io/validatingwebhookconfigurations";
+    pub(crate) const BUCKETS: [&'static str; 2] = [
+        "admissionregistration.k8s.io/mutatingwebhookconfigurations",
+        "admissionregistration.k8s.io/validatingwebhookconfigurations",
+    ];
 
     pub(crate) fn of(admission: Arc<Admission>) -> Self {
         Self { admission, names: BTreeSet::new() }
@@ -40,28 +43,35 @@ impl Configurations {
 
 impl Digest for Configurations {
     fn clear(&mut self) {
-        for name in std::mem::take(&mut self.names) {
-            self.admission.remove(&name);
+        for (phase, name) in std::mem::take(&mut self.names) {
+            self.admission.remove(phase, &name);
         }
     }
 
-    fn take(&mut self, _bucket: &str, key: &str, value: Option<&[u8]>) {
+    fn take(&mut self, bucket: &str, key: &str, value: Option<&[u8]>) {
+        let phase = match bucket.ends_with("/mutatingwebhookconfigurations") {
+            true => Phase::Mutating,
+            false => Phase::Validating,
+        };
         match value.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok()) {
             Some(configuration) => {
-                self.admission.put(&configuration);
-                self.names.insert(key.into());
+                self.admission.put(phase, &configuration);
+                self.names.insert((phase, key.into()));
             }
-            None => self.admission.remove(key),
+            None => self.admission.remove(phase, key),
         }
     }
 }
 
 impl Inner {
-    /// Asks the validating webhooks. What comes back are warnings for the client.
-    pub(crate) async fn admit(&self, request: &Request<'_>) -> (Result<(), Status>, Vec<String>) {
-        let admission = self.webhooks.read(self.objects.store(), Configurations::admission);
-        let verdict = admission.validate(request, self).await;
-        (verdict.result, verdict.warnings)
+    /// The webhooks, as they are configured at this moment.
+    pub(crate) fn admission(&self) -> Arc<Admission> {
+        self.webhooks.read(self.objects.store(), Configurations::admission)
+    }
+
+    /// Asks those who may only refuse.
+    pub(crate) async fn validate(&self, request: &Request<'_>) -> Verdict {
+        self.admission().validate(request, self).await
     }
 }
 

@@ -85,7 +85,7 @@ impl Server {
             authority: config.authority,
             webhooks: Followed::new(
                 Configurations::of(Arc::new(config.admission)),
-                &[Configurations::BUCKET],
+                &Configurations::BUCKETS,
             ),
             definitions: Followed::new(Definitions::default(), &[Definitions::BUCKET]),
             rbac: Followed::new(RbacDigest::default(), &RbacDigest::BUCKETS),

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{configuration, review, validate_configuration, validate_configuration_update};
+use super::{Phase, configuration, review, validate_configuration, validate_configuration_update};
 use crate::{
     authn::{Authenticator, Credentials, PeerIdentity, ServiceAccountTokens, SigningKey},
     authz::{self, Attributes, Authorize as _, BindingWrite, Kind, Rbac, RoleWrite},
@@ -68,8 +68,11 @@ proptest! {
         configuration::webhooks(&json!({"webhooks": [a.clone(), b.clone()]}));
         validate_configuration(&json!({"webhooks": [a.clone()]}), &|_| None);
         validate_configuration_update(&a, &b, &|_| None);
-        let _ = review::answer(configuration::ReviewVersion::V1, "u", &a);
-        let _ = review::answer(configuration::ReviewVersion::V1, "u", &json!({"response": b.clone()}));
+        for phase in [Phase::Mutating, Phase::Validating] {
+            let v1 = configuration::ReviewVersion::V1;
+            let _ = review::answer(phase, v1, "u", &a);
+            let _ = review::answer(phase, v1, "u", &json!({"response": b.clone()}));
+        }
         review::refusal("w", Some(&a));
         let mut rbac = Rbac::default();
         for kind in [Kind::ClusterRole, Kind::Role, Kind::ClusterRoleBinding, Kind::RoleBinding] {

@@ -27,6 +27,7 @@ mod explain;
 mod finalizers;
 mod garbage;
 mod lists;
+mod mutating_webhooks;
 mod namespaces;
 mod objects;
 mod placements;
