@@ -9,11 +9,13 @@ mod configuration;
 mod https;
 mod matching;
 mod mutation;
+mod policy;
 mod review;
 mod transport;
 mod validation;
 
 pub use mutation::Mutated;
+pub use policy::{Policies, validate_binding, validate_policy};
 pub use transport::{Handler, NoServices, ServiceResolver};
 pub use validation::{validate_configuration, validate_configuration_update};
 
@@ -109,6 +111,38 @@ pub trait Surroundings {
             map.insert("kind".into(), to.kind.clone().into());
         }
         Ok(object)
+    }
+
+    /// A namespace; `None` when there is no such namespace.
+    fn namespace(&self, _name: &str) -> Option<Value> {
+        None
+    }
+
+    /// Whether objects of a kind lie in namespaces; `None` when there is no such kind.
+    fn is_namespaced(&self, _api_version: &str, _kind: &str) -> Option<bool> {
+        None
+    }
+
+    /// An object that policies take for their parameters, if there is one. `namespace` is empty for
+    /// kinds without.
+    fn parameter(
+        &self,
+        _api_version: &str,
+        _kind: &str,
+        _namespace: &str,
+        _name: &str,
+    ) -> Result<Option<Value>, String> {
+        Ok(None)
+    }
+
+    /// All objects of a kind in a namespace.
+    fn parameters(
+        &self,
+        _api_version: &str,
+        _kind: &str,
+        _namespace: &str,
+    ) -> Result<Vec<Value>, String> {
+        Ok(Vec::new())
     }
 
     /// A match condition that is beyond this module, which knows `object`, `oldObject` and

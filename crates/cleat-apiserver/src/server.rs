@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::addresses::{Draw, Taken};
 use crate::admission::Admission;
-use crate::admit::Configurations;
+use crate::admit::{Configurations, PolicyDigest};
 use crate::authn::{Authenticator, Lookup};
 use crate::authz::{self, Attributes, Authorize, BindingWrite, Decision, Kind, Rbac, RoleWrite};
 use crate::bootstrap;
@@ -51,6 +51,7 @@ pub(crate) struct Inner {
     pub(crate) authenticator: Authenticator,
     pub(crate) authority: Option<Arc<crate::certificates::Authority>>,
     pub(crate) webhooks: Followed<Configurations>,
+    pub(crate) policies: Followed<PolicyDigest>,
     definitions: Followed<Definitions>,
     rbac: Followed<RbacDigest>,
     services: Followed<Taken>,
@@ -87,6 +88,7 @@ impl Server {
                 Configurations::of(Arc::new(config.admission)),
                 &Configurations::BUCKETS,
             ),
+            policies: Followed::new(PolicyDigest::default(), &PolicyDigest::BUCKETS),
             definitions: Followed::new(Definitions::default(), &[Definitions::BUCKET]),
             rbac: Followed::new(RbacDigest::default(), &RbacDigest::BUCKETS),
             services: Followed::new(Taken::default(), &[Taken::BUCKET]),

@@ -128,13 +128,17 @@ impl Webhook {
 
 impl Condition {
     fn new(source: &str) -> Self {
-        let compiled = cel::condition(source, &["object", "oldObject", "request"]).ok();
-        Self { source: source.into(), compiled }
+        Self::over(source, &["object", "oldObject", "request"])
+    }
+
+    /// One that may speak of these variables.
+    pub(super) fn over(source: &str, variables: &[&str]) -> Self {
+        Self { source: source.into(), compiled: cel::condition(source, variables).ok() }
     }
 }
 
 impl Rule {
-    fn from_json(rule: &Value) -> Self {
+    pub(super) fn from_json(rule: &Value) -> Self {
         let texts = |key: &str| rule.list(key).iter().filter_map(Value::as_str);
         let boxed = |key: &str| texts(key).map(Into::into).collect();
         let resources = texts("resources").map(|resource| {

@@ -290,6 +290,14 @@ impl Call<'_> {
                 None => admission::validate_configuration(new, &condition_error),
                 Some(old) => admission::validate_configuration_update(new, old, &condition_error),
             },
+            ("admissionregistration.k8s.io", "validatingadmissionpolicies", old) => match old {
+                // What was taken once may be changed in what has nothing to do with it.
+                Some(old) if old.get("spec") == new.get("spec") => Vec::new(),
+                _ => admission::validate_policy(new),
+            },
+            ("admissionregistration.k8s.io", "validatingadmissionpolicybindings", _) => {
+                admission::validate_binding(new)
+            }
             _ => Vec::new(),
         }
     }

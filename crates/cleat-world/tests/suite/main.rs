@@ -11,6 +11,7 @@
 )]
 
 mod access;
+mod admission_policies;
 mod apply;
 mod automation;
 mod certificates;
