@@ -15,6 +15,7 @@ mod transport;
 mod validation;
 
 pub use mutation::Mutated;
+pub(crate) use mutation::PATCH_NOTES;
 pub use policy::{Policies, validate_binding, validate_policy};
 pub use transport::{Handler, NoServices, ServiceResolver};
 pub use validation::{validate_configuration, validate_configuration_update};

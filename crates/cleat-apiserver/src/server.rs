@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use crate::addresses::{Draw, Taken};
 use crate::admission::Admission;
 use crate::admit::{Configurations, PolicyDigest};
+use crate::audit::Audit;
 use crate::authn::{Authenticator, Lookup};
 use crate::authz::{self, Attributes, Authorize, BindingWrite, Decision, Kind, Rbac, RoleWrite};
 use crate::bootstrap;
@@ -34,6 +35,8 @@ pub struct Config {
     pub pretend_workloads: bool,
     /// Webhooks that answer inside this process, and how to reach the others.
     pub admission: Admission,
+    /// Who keeps a log of what is asked for, if anybody does.
+    pub audit: Option<Audit>,
 }
 
 /// A running API server. Dropping it does not stop it; [`Server::stop`] does.
@@ -56,6 +59,7 @@ pub(crate) struct Inner {
     rbac: Followed<RbacDigest>,
     services: Followed<Taken>,
     pub(crate) metrics: Metrics,
+    pub(crate) audit: Option<Audit>,
     stop: tokio::sync::watch::Sender<bool>,
 }
 
@@ -93,6 +97,7 @@ impl Server {
             rbac: Followed::new(RbacDigest::default(), &RbacDigest::BUCKETS),
             services: Followed::new(Taken::default(), &[Taken::BUCKET]),
             metrics: Metrics::default(),
+            audit: config.audit,
             stop: tokio::sync::watch::Sender::new(false),
         });
         bootstrap::provide(&inner).await?;

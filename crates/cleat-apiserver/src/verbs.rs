@@ -17,6 +17,7 @@ pub(crate) mod watch;
 
 use std::sync::Arc;
 
+use crate::audit::Notes;
 use crate::object;
 use crate::objects::{Objects, Stored};
 use crate::resource::{ResourceType, Version};
@@ -46,6 +47,8 @@ pub(crate) struct Call<'a> {
     pub(crate) agent: String,
     /// What the client is told besides the answer.
     pub(crate) warnings: Vec<String>,
+    /// What the audit log is told, if anybody keeps one of this.
+    pub(crate) notes: Option<&'a Notes>,
 }
 
 impl<'a> Call<'a> {
@@ -67,6 +70,7 @@ impl<'a> Call<'a> {
             subresource: String::new(),
             agent: "cleat".to_owned(),
             warnings: Vec::new(),
+            notes: None,
         }
     }
 

@@ -91,8 +91,11 @@ impl Call<'_> {
 
     /// Passes on what came with a verdict, and the verdict itself.
     fn heed(&mut self, verdict: Verdict) -> Result<(), Status> {
-        let Verdict { result, warnings, annotations: _ } = verdict;
+        let Verdict { result, warnings, annotations } = verdict;
         self.warnings.extend(warnings);
+        if let Some(notes) = self.notes {
+            notes.add(annotations);
+        }
         result
     }
 

@@ -61,7 +61,7 @@ async fn what_does_not_hold_is_refused_however_it_is_written() -> Result<()> {
     let place = Place::new("policies").await?;
     let maps: Api<ConfigMap> = place.api();
     let spec = json!({
-        "variables": [{ "name": "size", "expression": "object.?data[?'size'].orValue('0')" }],
+        "variables": [{ "name": "size", "expression": "has(object.data) && has(object.data.size) ? object.data.size : '0'" }],
         "validations": [{
             "expression": "int(variables.size) <= 3",
             "messageExpression": "'at most 3, not ' + variables.size",
@@ -109,7 +109,7 @@ async fn parameters_are_those_of_the_namespace() -> Result<()> {
     let spec = json!({
         "paramKind": { "apiVersion": "v1", "kind": "ConfigMap" },
         "matchConditions": [{ "name": "sized", "expression":
-            "object.?data[?'size'].hasValue() || has(object.metadata.labels)" }],
+            "has(object.data) && has(object.data.size) || has(object.metadata.labels)" }],
         "validations": [{
             "expression": "!has(object.data) || int(object.data.size) <= int(params.data.most)",
         }],
