@@ -23,6 +23,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use crate::audit::{Notes, Record};
 use crate::authn::{self, Credentials, PeerIdentity};
 use crate::authz::{self, Attributes, Authorize as _, ResourceTarget, Target};
+use crate::metrics::{Lasting, Metrics};
 use crate::negotiate::{self, BodyFormat};
 use crate::path::{self, PathError, RequestInfo};
 use crate::query::Query;
@@ -89,6 +90,7 @@ async fn handle(server: Arc<Inner>, owner: Option<&User>, request: Request) -> R
         head,
         notes: Arc::default(),
     };
+    let in_flight = Metrics::begin(&server, &asked);
     let peer = parts.extensions.get::<Arc<Peer>>();
     let identity = peer.and_then(|peer| peer.identity.as_ref());
     let requester = authenticate(&server, owner, identity, &asked);
@@ -120,35 +122,39 @@ async fn handle(server: Arc<Inner>, owner: Option<&User>, request: Request) -> R
     if asked.head {
         *response.body_mut() = Body::empty();
     }
-    server.metrics.count(&asked, response.status().as_u16(), begun.elapsed());
+    in_flight.answered(response.status().as_u16(), begun.elapsed());
+    if asked.info.verb == "watch" && refused.is_none() {
+        return streamed(in_flight.lasts(), record, response);
+    }
     match record {
         None => response,
-        Some(record) => logged(record, &asked, refused.as_ref(), response).await,
+        Some(record) => logged(record, refused.as_ref(), response).await,
+    }
+}
+
+/// A response whose end is noted when its stream ends, whoever ends that.
+fn streamed(lasting: Lasting, mut record: Option<Record>, mut response: Response) -> Response {
+    if let Some(record) = &mut record {
+        name_in_log(record, &mut response);
+        record.started(response.status().as_u16());
+    }
+    let held = Streaming { record, _lasting: lasting };
+    let (parts, body) = response.into_parts();
+    let body = body.map_frame(move |frame| held.pass(frame));
+    Response::from_parts(parts, Body::new(body))
+}
+
+/// Tells the client under which name the log has its request.
+fn name_in_log(record: &Record, response: &mut Response) {
+    if let Ok(id) = HeaderValue::from_str(record.id()) {
+        response.headers_mut().insert("audit-id", id);
     }
 }
 
 /// Notes in the log how a request was answered.
-async fn logged(
-    mut record: Record,
-    asked: &Asked,
-    refused: Option<&Status>,
-    mut response: Response,
-) -> Response {
-    if let Ok(id) = HeaderValue::from_str(record.id()) {
-        response.headers_mut().insert("audit-id", id);
-    }
+async fn logged(record: Record, refused: Option<&Status>, mut response: Response) -> Response {
+    name_in_log(&record, &mut response);
     let code = response.status().as_u16();
-    if asked.info.verb == "watch" && refused.is_none() {
-        record.started(code);
-        let (parts, body) = response.into_parts();
-        // The record ends with the stream, whoever ends that.
-        let mut until_end = Streaming(Some(record));
-        let body = body.map_frame(move |frame| {
-            until_end.go_on();
-            frame
-        });
-        return Response::from_parts(parts, Body::new(body));
-    }
     if !record.wants_answer() {
         record.end(code, refused, None);
         return response;
@@ -160,17 +166,22 @@ async fn logged(
     Response::from_parts(parts, Body::from(body))
 }
 
-/// Ends a record when it goes.
-struct Streaming(Option<Record>);
+/// What a stream holds on to while it lasts.
+struct Streaming {
+    record: Option<Record>,
+    _lasting: Lasting,
+}
 
 impl Streaming {
-    /// Has whoever calls this keep it.
-    fn go_on(&mut self) {}
+    /// Changes nothing; whoever passes frames through this keeps it.
+    fn pass<T>(&self, frame: T) -> T {
+        frame
+    }
 }
 
 impl Drop for Streaming {
     fn drop(&mut self) {
-        if let Some(record) = self.0.take() {
+        if let Some(record) = self.record.take() {
             record.streamed();
         }
     }

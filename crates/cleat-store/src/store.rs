@@ -63,6 +63,11 @@ impl Store {
         self.0.shared.state().filled_buckets().cloned().collect()
     }
 
+    /// How many bytes the file takes that this store shares with others; nothing without a file.
+    pub fn size_on_disk(&self) -> Option<u64> {
+        self.0.disk.as_ref()?.size()
+    }
+
     /// Writes a value. `make` is given the revision the write will have and returns the bytes; it
     /// runs while other writers of this store wait, so it should be quick, and it runs only if the
     /// expectation holds. The bytes are kept as they are: spare capacity behind them is kept too.
