@@ -117,7 +117,7 @@ impl Record {
 
     /// Whether it has to be shown what is answered.
     pub(crate) fn wants_answer(&self) -> bool {
-        self.extent.level >= Level::RequestResponse
+        self.extent.level >= Level::RequestResponse && self.event.contains_key("objectRef")
     }
 
     /// The answer of a request that lasts has begun.
@@ -129,9 +129,7 @@ impl Record {
     /// The request was answered.
     pub(crate) fn end(mut self, code: u16, refusal: Option<&Status>, body: Option<&[u8]>) {
         self.answered(code, refusal);
-        if self.event.contains_key("objectRef")
-            && let Some(body) = body.and_then(readable)
-        {
+        if let Some(body) = body.and_then(readable) {
             let body = self.shown(body);
             self.event.insert("responseObject".to_owned(), body);
         }
