@@ -1,4 +1,5 @@
-//! A fleet backed up while it runs, and found again elsewhere.
+//! What operators do with the servers of `cleat up`: back them up while they run, find them again
+//! elsewhere, keep logs of what is asked of them.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that is wrong must fail")]
 
@@ -10,16 +11,17 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A running fleet; killed like a power cut when dropped.
 struct Fleet(Child);
 
 impl Fleet {
-    fn start(dir: &Path, port: &str) -> Self {
+    fn start(dir: &Path, port: &str, more: &[&str]) -> Self {
         let process = Command::new(env!("CARGO_BIN_EXE_cleat"))
             .args(["up", "--bare", "--clusters", "1", "--port", port, "--dir"])
             .arg(dir)
+            .args(more)
             .stdout(Stdio::piped())
             .stderr(Stdio::inherit())
             .spawn()
@@ -75,7 +77,7 @@ async fn what_was_there_when_it_was_taken_is_there_again() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (folder.path().join("first"), folder.path().join("second"));
     let (online, offline) = (folder.path().join("online"), folder.path().join("offline"));
-    let fleet = Fleet::start(&first, "23550");
+    let fleet = Fleet::start(&first, "23550", &[]);
     for context in ["hub", "cluster1"] {
         create(&config_maps(&first, context).await, "before").await;
     }
@@ -92,7 +94,7 @@ async fn what_was_there_when_it_was_taken_is_there_again() {
     // The same keys: whoever trusted the first fleet trusts this one.
     let authority = |dir: &Path| std::fs::read(dir.join("pki/hub/ca.crt")).unwrap();
     assert_eq!(authority(&first), authority(&second));
-    let _fleet = Fleet::start(&second, "23560");
+    let _fleet = Fleet::start(&second, "23560", &[]);
     for context in ["hub", "cluster1"] {
         let maps = config_maps(&second, context).await;
         assert!(maps.get_opt("before").await.unwrap().is_some(), "{context}");
@@ -100,4 +102,34 @@ async fn what_was_there_when_it_was_taken_is_there_again() {
     }
     let new = create(&config_maps(&second, "hub").await, "new").await;
     assert!(revision(&new) > revision(&after), "a revision came again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_server_logs_who_asked_for_what() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dir, policy) = (folder.path().join("fleet"), folder.path().join("policy.yaml"));
+    let rules = "apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules:\n\
+                 - {level: Request, verbs: [create], resources: [{resources: [configmaps]}]}\n";
+    std::fs::write(&policy, rules).unwrap();
+    let log = folder.path().join("audit.log");
+    let flags = [
+        "--audit-log-path",
+        log.to_str().unwrap(),
+        "--audit-policy-file",
+        policy.to_str().unwrap(),
+    ];
+    let _fleet = Fleet::start(&dir, "23570", &flags);
+    create(&config_maps(&dir, "cluster1").await, "logged").await;
+    let events = |server: &str| -> Vec<Value> {
+        let path = folder.path().join(format!("audit-{server}.log"));
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let logged = events("cluster1");
+    let event = logged.iter().find(|event| event["objectRef"]["name"] == "logged").unwrap();
+    assert_eq!(event["user"]["username"], "kubernetes-admin");
+    assert_eq!(event["sourceIPs"], json!(["127.0.0.1"]));
+    assert_eq!(event["requestObject"]["metadata"]["name"], "logged");
+    assert_eq!(event["responseStatus"]["code"], 201);
+    assert!(events("hub").iter().all(|event| event["objectRef"]["name"] != "logged"));
 }
