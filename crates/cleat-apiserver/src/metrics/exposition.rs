@@ -1,12 +1,12 @@
 //! The text that Prometheus reads.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::{BUCKETS, Labels, Metrics};
 use crate::server::Inner;
+use crate::status::GroupResource;
 
 const DURATION: &str = "apiserver_request_duration_seconds";
 
@@ -64,23 +64,24 @@ impl Metrics {
 
 fn stored(server: &Inner, page: &mut Page) {
     let store = server.objects.store();
-    let counts: BTreeMap<String, usize> = store
-        .buckets()
+    let buckets = store.buckets();
+    let counts: Vec<(&str, &str, usize)> = buckets
         .iter()
         .map(|bucket| {
             let (group, plural) = bucket.split_once('/').unwrap_or(("", bucket));
-            let resource = match group {
-                "" => plural.to_owned(),
-                group => format!("{plural}.{group}"),
-            };
-            (resource, store.count(bucket, ""))
+            (group, plural, store.count(bucket, ""))
         })
         .collect();
-    for name in ["apiserver_storage_objects", "apiserver_resource_objects"] {
-        page.head(name, "gauge", "Objects that are stored");
-        for (resource, count) in &counts {
-            page.sample(name, &format!("resource=\"{resource}\""), count);
-        }
+    // The second has taken the place of the first upstream; dashboards ask for either.
+    page.head("apiserver_storage_objects", "gauge", "Objects that are stored");
+    for (group, plural, count) in &counts {
+        let resource = GroupResource { group, resource: plural };
+        page.sample("apiserver_storage_objects", &format!("resource=\"{resource}\""), count);
+    }
+    page.head("apiserver_resource_objects", "gauge", "Objects that are stored");
+    for (group, plural, count) in &counts {
+        let labels = format!("group=\"{group}\",resource=\"{plural}\"");
+        page.sample("apiserver_resource_objects", &labels, count);
     }
     if let Some(size) = store.size_on_disk() {
         let name = "apiserver_storage_size_bytes";

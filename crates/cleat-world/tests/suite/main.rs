@@ -28,6 +28,7 @@ mod explain;
 mod finalizers;
 mod garbage;
 mod lists;
+mod metrics;
 mod mutating_webhooks;
 mod namespaces;
 mod objects;

@@ -39,7 +39,9 @@ pub(super) fn judge(all: &Policies, request: &Request<'_>, around: &dyn Surround
     for policy in all.policies.values() {
         let mut notes: BTreeMap<Box<str>, Vec<String>> = BTreeMap::new();
         let denials = one(all, policy, request, around, &mut notes, &mut verdict);
-        if let (None, Some((binding, denial))) = (&denied, denials.first()) {
+        if denied.is_none()
+            && let Some((binding, denial)) = denials.first()
+        {
             denied = Some(refusal(policy, *binding, denial, request));
         }
         for (key, values) in notes {
