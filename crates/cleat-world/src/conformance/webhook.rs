@@ -141,9 +141,7 @@ async fn answer(
         ("misses", _) => {
             patched(&uid, "JSONPatch", &json!([{"op": "remove", "path": "/data/none"}]))
         }
-        ("merge", _) => {
-            patched(&uid, "MergePatch", &json!([{"op": "remove", "path": "/data/k"}]))
-        }
+        ("merge", _) => patched(&uid, "MergePatch", &json!([{"op": "remove", "path": "/data/k"}])),
         ("untyped", _) => {
             let mut answer = patched(&uid, "", &json!([]));
             if let Some(answer) = answer.as_object_mut() {
