@@ -1,17 +1,22 @@
 //! Webhooks that have a say in what is written: which concern a request, what they are asked, and
 //! what their answers mean.
 //!
-//! Everything up to the calls is pure. Only validating webhooks are called as yet; what mutating
-//! ones will need beside (order, patches, reinvocation) is not here.
+//! Everything up to the calls is pure. Mutating webhooks are asked one after another (`mutation`),
+//! validating ones all at once (`call`).
 
 mod call;
 mod configuration;
 mod https;
 mod matching;
+mod mutation;
+mod policy;
 mod review;
 mod transport;
 mod validation;
 
+pub use mutation::Mutated;
+pub(crate) use mutation::PATCH_NOTES;
+pub use policy::{Policies, validate_binding, validate_policy};
 pub use transport::{Handler, NoServices, ServiceResolver};
 pub use validation::{validate_configuration, validate_configuration_update};
 
@@ -31,6 +36,13 @@ use transport::Transport;
 mod nonsense;
 #[cfg(test)]
 mod tests;
+
+/// When a webhook is asked: while the object may still be changed, or when it is what it will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    Mutating,
+    Validating,
+}
 
 /// What is done to the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +114,38 @@ pub trait Surroundings {
         Ok(object)
     }
 
+    /// A namespace; `None` when there is no such namespace.
+    fn namespace(&self, _name: &str) -> Option<Value> {
+        None
+    }
+
+    /// Whether objects of a kind lie in namespaces; `None` when there is no such kind.
+    fn is_namespaced(&self, _api_version: &str, _kind: &str) -> Option<bool> {
+        None
+    }
+
+    /// An object that policies take for their parameters, if there is one. `namespace` is empty for
+    /// kinds without.
+    fn parameter(
+        &self,
+        _api_version: &str,
+        _kind: &str,
+        _namespace: &str,
+        _name: &str,
+    ) -> Result<Option<Value>, String> {
+        Ok(None)
+    }
+
+    /// All objects of a kind in a namespace.
+    fn parameters(
+        &self,
+        _api_version: &str,
+        _kind: &str,
+        _namespace: &str,
+    ) -> Result<Vec<Value>, String> {
+        Ok(Vec::new())
+    }
+
     /// A match condition that is beyond this module, which knows `object`, `oldObject` and
     /// `request` but no `authorizer`. `request` is the `AdmissionRequest` with both objects.
     fn condition(&self, _expression: &str, _request: &Value) -> Result<bool, String> {
@@ -125,6 +169,7 @@ type Configurations = BTreeMap<Box<str>, Vec<Arc<Webhook>>>;
 /// The webhooks of one server and the ways to reach them.
 #[derive(Default)]
 pub struct Admission {
+    mutating: RwLock<Arc<Configurations>>,
     validating: RwLock<Arc<Configurations>>,
     transport: Arc<Transport>,
 }
@@ -141,19 +186,35 @@ impl Admission {
         Self { transport: Arc::new(Transport::new(services)), ..Self::default() }
     }
 
-    /// Takes in a new or changed ValidatingWebhookConfiguration.
-    pub fn put(&self, configuration: &Value) {
+    /// Takes in a new or changed MutatingWebhookConfiguration or ValidatingWebhookConfiguration.
+    pub fn put(&self, phase: Phase, configuration: &Value) {
         let Some(name) = configuration.pointer("/metadata/name").and_then(Value::as_str) else {
             return;
         };
         let hooks = configuration::webhooks(configuration);
-        let mut all = self.validating.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.configured(phase).write().unwrap_or_else(PoisonError::into_inner);
         Arc::make_mut(&mut all).insert(name.into(), hooks);
     }
 
-    pub fn remove(&self, name: &str) {
-        let mut all = self.validating.write().unwrap_or_else(PoisonError::into_inner);
+    pub fn remove(&self, phase: Phase, name: &str) {
+        let mut all = self.configured(phase).write().unwrap_or_else(PoisonError::into_inner);
         Arc::make_mut(&mut all).remove(name);
+    }
+
+    fn configured(&self, phase: Phase) -> &RwLock<Arc<Configurations>> {
+        match phase {
+            Phase::Mutating => &self.mutating,
+            Phase::Validating => &self.validating,
+        }
+    }
+
+    /// The webhooks that may be asked about objects of a kind, in the order in which they count.
+    fn hooks(&self, phase: Phase, kind: &GroupVersionKind) -> Vec<Arc<Webhook>> {
+        let all = self.configured(phase).read().unwrap_or_else(PoisonError::into_inner);
+        if all.is_empty() || is_exempt(kind) {
+            return Vec::new();
+        }
+        all.values().flatten().cloned().collect()
     }
 
     /// Answers in this process what would be sent to URLs that begin with `prefix`.
@@ -166,21 +227,34 @@ impl Admission {
         self.transport.serve_service(namespace, name, handler);
     }
 
+    /// Whether any mutating webhook may be asked about objects of a kind.
+    pub fn mutates(&self, kind: &GroupVersionKind) -> bool {
+        !self.hooks(Phase::Mutating, kind).is_empty()
+    }
+
+    /// Lets every mutating webhook that is concerned change the object, one after another.
+    /// `reshape` brings what a patch left into the shape of its kind, with defaults.
+    pub async fn mutate(
+        &self,
+        request: &Request<'_>,
+        around: &(dyn Surroundings + Sync),
+        reshape: &(dyn Fn(Value) -> Result<Value, Status> + Sync),
+    ) -> Mutated {
+        let hooks = self.hooks(Phase::Mutating, &request.kind);
+        mutation::run(&self.transport, &hooks, request, around, reshape).await
+    }
+
     /// Asks every validating webhook that is concerned, all at once.
     pub async fn validate(
         &self,
         request: &Request<'_>,
         around: &(dyn Surroundings + Sync),
     ) -> Verdict {
-        let hooks = self.validating.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if hooks.is_empty() || is_exempt(&request.kind) {
-            return Verdict::allowed();
-        }
         let mut calls = Vec::new();
-        for hook in hooks.values().flatten() {
-            match matching::invocation(hook, request, around) {
+        for hook in self.hooks(Phase::Validating, &request.kind) {
+            match matching::invocation(&hook, request, around) {
                 Ok(None) => {}
-                Ok(Some(invocation)) => calls.push((hook.clone(), invocation)),
+                Ok(Some(invocation)) => calls.push((hook, invocation)),
                 Err(status) => return Verdict::refused(status),
             }
         }

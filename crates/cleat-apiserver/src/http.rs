@@ -17,11 +17,13 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
-use http::{HeaderMap, header};
+use http::{HeaderMap, HeaderValue, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
+use crate::audit::{Notes, Record};
 use crate::authn::{self, Credentials, PeerIdentity};
-use crate::authz::{Attributes, ResourceTarget, Target};
+use crate::authz::{self, Attributes, Authorize as _, ResourceTarget, Target};
+use crate::metrics::{Lasting, Metrics};
 use crate::negotiate::{self, BodyFormat};
 use crate::path::{self, PathError, RequestInfo};
 use crate::query::Query;
@@ -44,6 +46,8 @@ pub(crate) fn router(server: Arc<Inner>, owner: Option<User>) -> axum::Router {
 
 /// A request that has been understood, but not answered.
 pub(crate) struct Asked {
+    /// Path and query, as on the wire.
+    pub(crate) uri: String,
     pub(crate) info: RequestInfo,
     pub(crate) query: Query,
     pub(crate) headers: HeaderMap,
@@ -51,6 +55,8 @@ pub(crate) struct Asked {
     pub(crate) body: Bytes,
     /// Only the headers of the answer are wanted.
     pub(crate) head: bool,
+    /// What the audit log is told beside.
+    pub(crate) notes: Arc<Notes>,
 }
 
 impl Asked {
@@ -75,55 +81,160 @@ async fn handle(server: Arc<Inner>, owner: Option<&User>, request: Request) -> R
     };
     let head = parts.method == http::Method::HEAD;
     let mut asked = Asked {
+        uri: parts.uri.path_and_query().map_or_else(String::new, ToString::to_string),
         info,
         query,
         headers: parts.headers,
         user: User::anonymous(),
         body: Bytes::new(),
         head,
+        notes: Arc::default(),
     };
-    let peer = parts.extensions.get::<Arc<Peer>>().and_then(|peer| peer.identity.as_ref());
-    let answer = match admit(&server, owner, peer, &mut asked) {
+    let in_flight = Metrics::begin(&server, &asked);
+    let peer = parts.extensions.get::<Arc<Peer>>();
+    let identity = peer.and_then(|peer| peer.identity.as_ref());
+    let requester = authenticate(&server, owner, identity, &asked);
+    let mut record = server.audit.as_ref().and_then(|audit| {
+        let address = peer.map(|peer| peer.address.ip().to_string());
+        Record::begin(audit, &server.clock, &asked, requester.as_ref().ok(), address)
+    });
+    let answer = match requester {
         Err(status) => Err(status),
-        Ok(()) => match collect(body).await {
-            Err(status) => Err(status),
-            Ok(body) => {
-                asked.body = body;
-                answer(&server, &asked).await
+        Ok(requester) => {
+            let admitted = admit(&server, requester, &mut asked, record.as_mut());
+            match admitted {
+                Err(status) => Err(status),
+                Ok(()) => match collect(body).await {
+                    Err(status) => Err(status),
+                    Ok(body) => {
+                        asked.body = body;
+                        if let Some(record) = &mut record {
+                            record.received(&asked);
+                        }
+                        answer(&server, &asked).await
+                    }
+                },
             }
-        },
+        }
     };
+    let refused = answer.as_ref().err().cloned();
     let mut response = answer.unwrap_or_else(|status| respond::refusal(&asked, &status));
     if asked.head {
         *response.body_mut() = Body::empty();
     }
-    server.metrics.count(&asked, response.status().as_u16(), begun.elapsed());
-    response
+    in_flight.answered(response.status().as_u16(), begun.elapsed());
+    if asked.info.verb == "watch" && refused.is_none() {
+        return streamed(in_flight.lasts(), record, response);
+    }
+    match record {
+        None => response,
+        Some(record) => logged(record, refused.as_ref(), response).await,
+    }
 }
 
-/// Who asks, and whether they may.
-fn admit(
+/// A response whose end is noted when its stream ends, whoever ends that.
+fn streamed(lasting: Lasting, mut record: Option<Record>, mut response: Response) -> Response {
+    if let Some(record) = &mut record {
+        name_in_log(record, &mut response);
+        record.started(response.status().as_u16());
+    }
+    let held = Streaming { record, _lasting: lasting };
+    let (parts, body) = response.into_parts();
+    let body = body.map_frame(move |frame| held.pass(frame));
+    Response::from_parts(parts, Body::new(body))
+}
+
+/// Tells the client under which name the log has its request.
+fn name_in_log(record: &Record, response: &mut Response) {
+    if let Ok(id) = HeaderValue::from_str(record.id()) {
+        response.headers_mut().insert("audit-id", id);
+    }
+}
+
+/// Notes in the log how a request was answered.
+async fn logged(record: Record, refused: Option<&Status>, mut response: Response) -> Response {
+    name_in_log(&record, &mut response);
+    let code = response.status().as_u16();
+    if !record.wants_answer() {
+        record.end(code, refused, None);
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    // It lies in memory already.
+    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    record.end(code, refused, Some(&body));
+    Response::from_parts(parts, Body::from(body))
+}
+
+/// What a stream holds on to while it lasts.
+struct Streaming {
+    record: Option<Record>,
+    _lasting: Lasting,
+}
+
+impl Streaming {
+    /// Changes nothing; whoever passes frames through this keeps it.
+    fn pass<T>(&self, frame: T) -> T {
+        frame
+    }
+}
+
+impl Drop for Streaming {
+    fn drop(&mut self) {
+        if let Some(record) = self.record.take() {
+            record.streamed();
+        }
+    }
+}
+
+/// Who asks.
+fn authenticate(
     server: &Inner,
     owner: Option<&User>,
     peer: Option<&PeerIdentity>,
-    asked: &mut Asked,
-) -> Result<(), Status> {
+    asked: &Asked,
+) -> Result<User, Status> {
     let authorization = asked.headers.get(header::AUTHORIZATION);
-    asked.user = match (owner, authorization) {
-        (Some(owner), None) => owner.clone(),
+    match (owner, authorization) {
+        (Some(owner), None) => Ok(owner.clone()),
         _ => {
             let authorization = authorization.and_then(|value| value.to_str().ok());
             let credentials = Credentials { peer, authorization };
-            server.authenticator.authenticate(credentials, server.clock.now(), server)?
+            server.authenticator.authenticate(credentials, server.clock.now(), server)
         }
-    };
+    }
+}
+
+/// As whom they ask, and whether they may.
+fn admit(
+    server: &Inner,
+    requester: User,
+    asked: &mut Asked,
+    record: Option<&mut Record>,
+) -> Result<(), Status> {
     let attributes = attributes(&asked.info);
-    let requester = std::mem::take(&mut asked.user);
+    let kept = record.is_some();
     asked.user = match authn::impersonate(&asked.headers, &requester, &attributes, server)? {
-        Some(user) => user,
+        Some(user) => {
+            if let Some(record) = record {
+                record.impersonated(&user);
+            }
+            user
+        }
         None => requester,
     };
-    server.authorize(&asked.user, &attributes)
+    let decision = server.with_rbac(|rbac| rbac.authorize(&asked.user, &attributes));
+    if kept {
+        let word = if decision.allowed { "allow" } else { "forbid" };
+        asked.notes.add([
+            ("authorization.k8s.io/decision".to_owned(), word.to_owned()),
+            ("authorization.k8s.io/reason".to_owned(), decision.reason.clone()),
+        ]);
+    }
+    match decision.allowed {
+        true => Ok(()),
+        false => Err(authz::forbidden(&asked.user, &attributes, &decision.reason)),
+    }
 }
 
 fn attributes(info: &RequestInfo) -> Attributes<'_> {

@@ -7,6 +7,7 @@ mod addresses;
 pub mod admission;
 mod admit;
 mod apply;
+pub mod audit;
 pub mod authn;
 pub mod authz;
 mod bootstrap;

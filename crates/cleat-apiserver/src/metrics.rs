@@ -1,52 +1,104 @@
 //! What `/metrics` says, under the names that dashboards for Kubernetes already use.
+//!
+//! Labels come from what the server knows, never from what a client makes up, so that nobody can make
+//! the table grow.
+
+mod exposition;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use http::header;
 
 use crate::http::Asked;
 use crate::server::Inner;
 
-/// Upper bounds of the duration buckets, in seconds.
-const BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 5.0, 60.0];
+/// Upper bounds of the duration buckets, in seconds: those of kube-apiserver.
+const BUCKETS: [f64; 23] = [
+    0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0,
+    10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
+];
 
 /// Counters of one server.
 #[derive(Default)]
 pub(crate) struct Metrics {
-    requests: Mutex<BTreeMap<Labels, Requests>>,
+    requests: Mutex<BTreeMap<(Labels, u16), u64>>,
+    durations: Mutex<BTreeMap<Labels, Durations>>,
+    lasting: Mutex<BTreeMap<Labels, i64>>,
+    reading: AtomicI64,
+    writing: AtomicI64,
 }
 
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+/// What a request was about.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Labels {
-    verb: String,
+    verb: &'static str,
     group: String,
+    version: String,
     resource: String,
-    code: u16,
+    subresource: String,
+    scope: &'static str,
+    dry_run: &'static str,
 }
 
 #[derive(Clone, Default)]
-struct Requests {
+struct Durations {
     count: u64,
     seconds: f64,
     buckets: [u64; BUCKETS.len()],
 }
 
+/// A request that is being worked on, until this is dropped.
+pub(crate) struct InFlight {
+    server: Arc<Inner>,
+    labels: Labels,
+}
+
+/// A request that lasts, such as a watch, until this is dropped.
+pub(crate) struct Lasting {
+    server: Arc<Inner>,
+    labels: Labels,
+}
+
 impl Metrics {
-    /// Counts an answered request. Unknown resources share one row, so that clients cannot make
-    /// the table grow.
-    pub(crate) fn count(&self, asked: &Asked, code: u16, took: Duration) {
-        let unknown = code == 404 && asked.info.is_resource;
-        let or_none = |text: &str| if unknown { String::new() } else { text.to_owned() };
-        let labels = Labels {
-            verb: asked.info.verb.to_uppercase(),
-            group: or_none(&asked.info.group),
-            resource: or_none(&asked.info.resource),
-            code,
-        };
+    /// A request has arrived. One that lasts is not counted here: it would look like one that hangs.
+    pub(crate) fn begin(server: &Arc<Inner>, asked: &Asked) -> InFlight {
+        let labels = Labels::of(server, asked);
+        if let Some(gauge) = server.metrics.in_flight(labels.verb) {
+            gauge.fetch_add(1, Ordering::Relaxed);
+        }
+        InFlight { server: Arc::clone(server), labels }
+    }
+
+    fn in_flight(&self, verb: &str) -> Option<&AtomicI64> {
+        match verb {
+            "WATCH" => None,
+            "POST" | "PUT" | "PATCH" | "APPLY" | "DELETE" | "DELETECOLLECTION" => {
+                Some(&self.writing)
+            }
+            _ => Some(&self.reading),
+        }
+    }
+}
+
+impl InFlight {
+    /// The request was answered.
+    pub(crate) fn answered(&self, code: u16, took: Duration) {
+        let (metrics, labels) = (&self.server.metrics, &self.labels);
+        let mut requests = metrics.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        *requests.entry((labels.clone(), code)).or_default() += 1;
+        drop(requests);
+        // How long a watch lasts says nothing about how fast the server is.
+        if labels.verb == "WATCH" {
+            return;
+        }
         let seconds = took.as_secs_f64();
-        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        let row = requests.entry(labels).or_default();
+        let mut durations = metrics.durations.lock().unwrap_or_else(PoisonError::into_inner);
+        let row = durations.entry(labels.clone()).or_default();
         row.count += 1;
         row.seconds += seconds;
         for (bound, bucket) in BUCKETS.iter().zip(&mut row.buckets) {
@@ -54,46 +106,75 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn render(&self, server: &Inner) -> String {
-        let mut out = String::new();
-        let rows = self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        out.push_str("# TYPE apiserver_request_total counter\n");
-        for (labels, row) in &rows {
-            let Labels { verb, group, resource, code } = labels;
-            // Writing into a string cannot fail.
-            let _ = writeln!(
-                out,
-                "apiserver_request_total{{code=\"{code}\",group=\"{group}\",resource=\"{resource}\",\
-                 verb=\"{verb}\"}} {}",
-                row.count
-            );
+    /// Its answer has only begun.
+    pub(crate) fn lasts(&self) -> Lasting {
+        let mut lasting =
+            self.server.metrics.lasting.lock().unwrap_or_else(PoisonError::into_inner);
+        *lasting.entry(self.labels.clone()).or_default() += 1;
+        Lasting { server: Arc::clone(&self.server), labels: self.labels.clone() }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if let Some(gauge) = self.server.metrics.in_flight(self.labels.verb) {
+            gauge.fetch_sub(1, Ordering::Relaxed);
         }
-        out.push_str("# TYPE apiserver_request_duration_seconds histogram\n");
-        for (labels, row) in &rows {
-            let Labels { verb, group, resource, .. } = labels;
-            let base = format!("group=\"{group}\",resource=\"{resource}\",verb=\"{verb}\"");
-            for (bound, count) in BUCKETS.iter().zip(&row.buckets) {
-                let _ = writeln!(
-                    out,
-                    "apiserver_request_duration_seconds_bucket{{{base},le=\"{bound}\"}} {count}"
-                );
-            }
-            let name = "apiserver_request_duration_seconds";
-            let _ = writeln!(out, "{name}_bucket{{{base},le=\"+Inf\"}} {}", row.count);
-            let _ = writeln!(out, "{name}_sum{{{base}}} {}", row.seconds);
-            let _ = writeln!(out, "{name}_count{{{base}}} {}", row.count);
+    }
+}
+
+impl Drop for Lasting {
+    fn drop(&mut self) {
+        let metrics = &self.server.metrics;
+        let mut lasting = metrics.lasting.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = lasting.get_mut(&self.labels) {
+            *count -= 1;
         }
-        out.push_str("# TYPE apiserver_storage_objects gauge\n");
-        let store = server.objects.store();
-        for bucket in store.buckets() {
-            let (group, plural) = bucket.split_once('/').unwrap_or(("", &bucket));
-            let resource = match group {
-                "" => plural.to_owned(),
-                group => format!("{plural}.{group}"),
-            };
-            let count = store.count(&bucket, "");
-            let _ = writeln!(out, "apiserver_storage_objects{{resource=\"{resource}\"}} {count}");
+    }
+}
+
+impl Labels {
+    fn of(server: &Inner, asked: &Asked) -> Self {
+        let info = &asked.info;
+        let verb = verb(&info.verb, asked.header(header::CONTENT_TYPE));
+        let dry_run = if asked.query.text("dryRun") == "All" { "All" } else { "" };
+        let types = server.types();
+        let known = types.get(&info.group, &info.resource).filter(|_| info.is_resource);
+        let Some(ty) = known else {
+            return Self { verb, dry_run, ..Self::default() };
+        };
+        let version = ty.version(&info.version);
+        let subresource = version.and_then(|version| version.subresource(&info.subresource));
+        let scope = match (info.name.is_empty() && info.verb != "create", &*info.namespace) {
+            (false, _) => "resource",
+            (true, "") => "cluster",
+            (true, _) => "namespace",
+        };
+        Self {
+            verb,
+            group: ty.group.to_string(),
+            version: version.map(|version| version.name.to_string()).unwrap_or_default(),
+            resource: ty.plural.to_string(),
+            subresource: subresource.map(|found| found.name.to_string()).unwrap_or_default(),
+            scope,
+            dry_run,
         }
-        out
+    }
+}
+
+/// Verbs as they are counted: by method where there is one.
+fn verb(verb: &str, content_type: &str) -> &'static str {
+    match verb {
+        "get" => "GET",
+        "head" => "HEAD",
+        "list" => "LIST",
+        "watch" => "WATCH",
+        "create" | "post" => "POST",
+        "update" | "put" => "PUT",
+        "patch" if content_type.starts_with("application/apply-patch") => "APPLY",
+        "patch" => "PATCH",
+        "delete" => "DELETE",
+        "deletecollection" => "DELETECOLLECTION",
+        _ => "other",
     }
 }

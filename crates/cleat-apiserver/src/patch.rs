@@ -11,6 +11,7 @@ mod strategic;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use json::Operations;
 use serde_json::Value;
 
 use crate::gojson;
@@ -25,7 +26,7 @@ const APPLY_PATCH: &str = "application/apply-patch+yaml";
 /// A change as the client asked for it, well-formed but not yet tried on an object.
 #[derive(Clone, Debug)]
 pub(crate) enum Patch {
-    Json(json::Operations),
+    Json(Operations),
     Merge(Value),
     Strategic(Value),
     /// A configuration for server-side apply, as given.
@@ -71,7 +72,7 @@ pub(crate) fn parse(content_type: &str, body: &[u8], accepts: Accepts) -> Result
         )));
     }
     match media_type {
-        JSON_PATCH => json::Operations::parse(body).map(Patch::Json),
+        JSON_PATCH => Operations::parse(body).map(Patch::Json),
         MERGE_PATCH => {
             let document =
                 read_json(body).and_then(object_or_null).map_err(|why| undecodable(&why))?;

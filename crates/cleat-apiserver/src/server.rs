@@ -8,7 +8,8 @@ use tokio::task::JoinHandle;
 
 use crate::addresses::{Draw, Taken};
 use crate::admission::Admission;
-use crate::admit::Configurations;
+use crate::admit::{Configurations, PolicyDigest};
+use crate::audit::Audit;
 use crate::authn::{Authenticator, Lookup};
 use crate::authz::{self, Attributes, Authorize, BindingWrite, Decision, Kind, Rbac, RoleWrite};
 use crate::bootstrap;
@@ -34,6 +35,8 @@ pub struct Config {
     pub pretend_workloads: bool,
     /// Webhooks that answer inside this process, and how to reach the others.
     pub admission: Admission,
+    /// Who keeps a log of what is asked for, if anybody does.
+    pub audit: Option<Audit>,
 }
 
 /// A running API server. Dropping it does not stop it; [`Server::stop`] does.
@@ -51,10 +54,12 @@ pub(crate) struct Inner {
     pub(crate) authenticator: Authenticator,
     pub(crate) authority: Option<Arc<crate::certificates::Authority>>,
     pub(crate) webhooks: Followed<Configurations>,
+    pub(crate) policies: Followed<PolicyDigest>,
     definitions: Followed<Definitions>,
     rbac: Followed<RbacDigest>,
     services: Followed<Taken>,
     pub(crate) metrics: Metrics,
+    pub(crate) audit: Option<Audit>,
     stop: tokio::sync::watch::Sender<bool>,
 }
 
@@ -85,12 +90,14 @@ impl Server {
             authority: config.authority,
             webhooks: Followed::new(
                 Configurations::of(Arc::new(config.admission)),
-                &[Configurations::BUCKET],
+                &Configurations::BUCKETS,
             ),
+            policies: Followed::new(PolicyDigest::default(), &PolicyDigest::BUCKETS),
             definitions: Followed::new(Definitions::default(), &[Definitions::BUCKET]),
             rbac: Followed::new(RbacDigest::default(), &RbacDigest::BUCKETS),
             services: Followed::new(Taken::default(), &[Taken::BUCKET]),
             metrics: Metrics::default(),
+            audit: config.audit,
             stop: tokio::sync::watch::Sender::new(false),
         });
         bootstrap::provide(&inner).await?;

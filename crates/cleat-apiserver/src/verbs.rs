@@ -3,6 +3,7 @@
 //! Nothing here knows HTTP: a call is who asks, for which object, and with which options. The same
 //! functions serve requests and the server's own housekeeping.
 
+pub(crate) mod admitting;
 mod checks;
 pub(crate) mod collection;
 pub(crate) mod create;
@@ -16,12 +17,9 @@ pub(crate) mod watch;
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use crate::admission::{self, GroupVersionKind, GroupVersionResource, Operation};
+use crate::audit::Notes;
 use crate::object;
 use crate::objects::{Objects, Stored};
-use crate::query::DeleteOptions;
 use crate::resource::{ResourceType, Version};
 use crate::schema::Schema;
 use crate::server::Inner;
@@ -49,6 +47,8 @@ pub(crate) struct Call<'a> {
     pub(crate) agent: String,
     /// What the client is told besides the answer.
     pub(crate) warnings: Vec<String>,
+    /// What the audit log is told, if anybody keeps one of this.
+    pub(crate) notes: Option<&'a Notes>,
 }
 
 impl<'a> Call<'a> {
@@ -70,6 +70,7 @@ impl<'a> Call<'a> {
             subresource: String::new(),
             agent: "cleat".to_owned(),
             warnings: Vec::new(),
+            notes: None,
         }
     }
 
@@ -115,82 +116,6 @@ impl<'a> Call<'a> {
         crate::query::field_manager(given, &self.agent)
     }
 
-    /// Asks the validating webhooks about a delete.
-    pub(crate) async fn admit_delete(
-        &mut self,
-        old: &Value,
-        options: &DeleteOptions,
-        collection: bool,
-    ) -> Result<(), Status> {
-        self.refuse_immortal()?;
-        let name = if collection { String::new() } else { self.name.clone() };
-        let change = (None, Some(old));
-        self.admit(Operation::Delete, &name, change, options.to_json(), options.dry_run).await
-    }
-
-    /// Asks the validating webhooks about a write. `old` is `None` for a creation.
-    pub(crate) async fn admit_write(
-        &mut self,
-        new: &Value,
-        old: Option<&Value>,
-        options: Value,
-        dry_run: bool,
-    ) -> Result<(), Status> {
-        let operation = match old {
-            None => Operation::Create,
-            Some(_) => Operation::Update,
-        };
-        let name = match &*self.subresource {
-            "" => object::name(new).to_owned(),
-            _ => self.name.clone(),
-        };
-        self.admit(operation, &name, (Some(new), old), options, dry_run).await
-    }
-
-    async fn admit(
-        &mut self,
-        operation: Operation,
-        name: &str,
-        (object, old_object): (Option<&Value>, Option<&Value>),
-        options: Value,
-        dry_run: bool,
-    ) -> Result<(), Status> {
-        let namespace = match delete::is_namespace(&self.ty) {
-            true => object.or(old_object).map(object::name).unwrap_or_default(),
-            false => &*self.namespace,
-        };
-        let request = admission::Request {
-            operation,
-            kind: object.or(old_object).map(kind_of).unwrap_or_default(),
-            resource: GroupVersionResource {
-                group: self.ty.group.to_string(),
-                version: self.version.to_string(),
-                resource: self.ty.plural.to_string(),
-            },
-            subresource: &self.subresource,
-            name,
-            namespace,
-            user: &self.user,
-            object,
-            old_object,
-            options: Some(&options),
-            dry_run,
-        };
-        let (result, warnings) = self.server.admit(&request).await;
-        self.warnings.extend(warnings);
-        result
-    }
-
-    /// Some namespaces are never deleted.
-    fn refuse_immortal(&self) -> Result<(), Status> {
-        let immortal = matches!(&*self.name, "default" | "kube-system" | "kube-public");
-        if delete::is_namespace(&self.ty) && immortal {
-            let why = "this namespace may not be deleted";
-            return Err(Status::forbidden(self.gr(), &self.name, why));
-        }
-        Ok(())
-    }
-
     /// Nothing is created in a namespace that does not exist or is on its way out.
     pub(crate) fn check_namespace(&self, creating: &str) -> Result<(), Status> {
         if !self.ty.namespaced {
@@ -217,12 +142,4 @@ impl<'a> Call<'a> {
         }
         Ok(())
     }
-}
-
-/// What an object says it is, which below a resource may be another kind than the resource's.
-fn kind_of(object: &Value) -> GroupVersionKind {
-    let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
-    let api_version = text("apiVersion");
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    GroupVersionKind { group: group.into(), version: version.into(), kind: text("kind").into() }
 }

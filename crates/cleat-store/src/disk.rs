@@ -1,7 +1,7 @@
 //! A disk: one file (or another backend) and one committer thread, shared by several stores.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
@@ -22,22 +22,28 @@ impl Disk {
         let path = path.as_ref();
         let damaged = |source| OpenError::Damaged { path: path.to_owned(), source };
         let file = File::open(path)?;
-        Disk::start(file).map_err(damaged)
+        Disk::start(file, Some(path.to_owned())).map_err(damaged)
     }
 
     /// On anything that can keep bytes; for tests that break it on purpose.
     pub fn with_backend(backend: impl Backend) -> Result<Disk, BackendError> {
-        Disk::start(backend)
+        Disk::start(backend, None)
     }
 
-    fn start(backend: impl Backend) -> Result<Disk, BackendError> {
+    /// How many bytes the file takes; nothing if there is no file, or none that can be looked at.
+    pub fn size(&self) -> Option<u64> {
+        let path = self.0.path.as_ref()?;
+        std::fs::metadata(path).ok().map(|found| found.len())
+    }
+
+    fn start(backend: impl Backend, path: Option<PathBuf>) -> Result<Disk, BackendError> {
         let queue = Arc::new(Queue::default());
         let committer = Committer::new(backend, Arc::clone(&queue))?;
         let thread = std::thread::Builder::new()
             .name("store-commit".into())
             .spawn(move || committer.run())
             .map_err(BackendError::new)?;
-        Ok(Disk(Arc::new(Owner { queue, opened: Mutex::default(), thread: Some(thread) })))
+        Ok(Disk(Arc::new(Owner { queue, opened: Mutex::default(), path, thread: Some(thread) })))
     }
 
     /// Reads a store into memory, after everything that was written to it before.
@@ -82,6 +88,7 @@ struct Owner {
     queue: Arc<Queue>,
     /// Two stores of one name would each believe to know the newest state.
     opened: Mutex<BTreeSet<Arc<str>>>,
+    path: Option<PathBuf>,
     thread: Option<JoinHandle<()>>,
 }
 

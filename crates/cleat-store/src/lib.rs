@@ -31,6 +31,7 @@
 //! and any meaning of a key beyond its prefix.
 
 mod backend;
+mod backup;
 mod bucket;
 mod committer;
 mod disk;
@@ -47,6 +48,7 @@ mod store;
 mod watch;
 
 pub use backend::{Backend, Batch, Change, Effect, Stored};
+pub use backup::{Backup, Contents, ContentsError, RestoreError, restore};
 pub use disk::Disk;
 pub use entry::{Entry, Expected, Revision};
 pub use error::{BackendError, Compacted, OpenError, WatchError, WriteError};

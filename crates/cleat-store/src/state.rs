@@ -61,6 +61,19 @@ impl State {
         self.buckets.iter().filter(|(_, bucket)| !bucket.live.is_empty()).map(|(name, _)| name)
     }
 
+    /// Every entry there is, by bucket and key. Values are shared, not copied.
+    pub(crate) fn items(&self) -> Vec<(Arc<str>, Arc<str>, Entry)> {
+        let total = self.buckets.values().map(|bucket| bucket.live.len()).sum();
+        let mut items = Vec::with_capacity(total);
+        for (name, bucket) in &self.buckets {
+            let entries = bucket.live.iter();
+            items.extend(
+                entries.map(|(key, entry)| (Arc::clone(name), Arc::clone(key), entry.clone())),
+            );
+        }
+        items
+    }
+
     /// Applies committed changes, in order, and returns whom to tell once no lock is held.
     pub(crate) fn apply(&mut self, changes: &[Change]) -> Vec<Arc<Notify>> {
         let limits = self.limits;

@@ -11,8 +11,8 @@ use crate::range;
 use crate::shared::Shared;
 use crate::state::State;
 use crate::{
-    BackendError, Change, Compacted, Disk, Effect, Entry, Expected, Limits, OpenError, Page, Range,
-    Revision, Watch, WriteError,
+    BackendError, Backup, Change, Compacted, Disk, Effect, Entry, Expected, Limits, OpenError,
+    Page, Range, Revision, Watch, WriteError,
 };
 
 /// A cheap handle on one store. When the last one is dropped, its watches end.
@@ -61,6 +61,17 @@ impl Store {
     /// Names of the buckets that hold something, in order.
     pub fn buckets(&self) -> Vec<Arc<str>> {
         self.0.shared.state().filled_buckets().cloned().collect()
+    }
+
+    /// Everything as of this moment, to be kept elsewhere. Later writes are not in it.
+    pub fn backup(&self) -> Backup {
+        let state = self.0.shared.state();
+        Backup::new(Arc::clone(&self.0.shared.name), state.revision(), state.items())
+    }
+
+    /// How many bytes the file takes that this store shares with others; nothing without a file.
+    pub fn size_on_disk(&self) -> Option<u64> {
+        self.0.disk.as_ref()?.size()
     }
 
     /// Writes a value. `make` is given the revision the write will have and returns the bytes; it

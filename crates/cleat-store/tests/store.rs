@@ -7,6 +7,8 @@
     reason = "clippy.toml exempts test functions, but not what they call"
 )]
 
+#[path = "store/backup.rs"]
+mod backup;
 #[path = "store/crash.rs"]
 mod crash;
 #[path = "store/disk.rs"]

@@ -1,4 +1,4 @@
-//! A validating webhook for tests: real HTTPS on loopback, an answer of the test's choice, and a
+//! A webhook for tests: real HTTPS on loopback, an answer of the test's choice, and a
 //! record of everything it was asked.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +23,17 @@ impl Webhook {
     /// `answer` sees a review's request; `Err` refuses it with that message.
     pub async fn start(
         answer: impl Fn(&Value) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        Self::answering(move |request| match answer(request) {
+            Ok(()) => json!({ "allowed": true }),
+            Err(why) => json!({ "allowed": false, "status": { "code": 403, "message": why } }),
+        })
+        .await
+    }
+
+    /// `answer` sees a review's request and gives the response; the uid is filled in.
+    pub async fn answering(
+        answer: impl Fn(&Value) -> Value + Send + Sync + 'static,
     ) -> Result<Self> {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let record = Arc::clone(&asked);
@@ -72,20 +83,15 @@ pub async fn serve(router: axum::Router) -> Result<Served> {
 fn respond(
     body: &[u8],
     record: &Mutex<Vec<Value>>,
-    answer: &dyn Fn(&Value) -> Result<(), String>,
+    answer: &dyn Fn(&Value) -> Value,
 ) -> http::Response<axum::body::Body> {
     let review: Value = serde_json::from_slice(body).unwrap_or_default();
     let request = review.get("request").cloned().unwrap_or_default();
-    let verdict = answer(&request);
-    let uid = request.get("uid").cloned().unwrap_or_default();
+    let mut response = answer(&request);
+    if let Some(response) = response.as_object_mut() {
+        response.insert("uid".to_owned(), request.get("uid").cloned().unwrap_or_default());
+    }
     record.lock().unwrap_or_else(PoisonError::into_inner).push(request);
-    let response = match verdict {
-        Ok(()) => json!({ "uid": uid, "allowed": true }),
-        Err(why) => {
-            let status = json!({ "code": 403, "message": why });
-            json!({ "uid": uid, "allowed": false, "status": status })
-        }
-    };
     let review = json!({
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",

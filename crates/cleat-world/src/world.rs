@@ -184,6 +184,7 @@ impl Cluster {
             authority: Some(Arc::clone(&authority)),
             pretend_workloads: false,
             admission: Admission::default(),
+            audit: None,
         })
         .await?;
         let client = Client::new(server.router(), "default");

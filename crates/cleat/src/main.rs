@@ -2,6 +2,7 @@
 
 mod agent;
 mod ansible_runner;
+mod apiserver;
 mod hub;
 mod interrupt;
 mod join;
@@ -31,6 +32,8 @@ struct Cli {
 enum Verb {
     /// Run a hub and clusters on this machine, in one process.
     Up(up::Args),
+    /// Look after what `cleat up` keeps: back it up while it runs, and restore it elsewhere.
+    Apiserver(apiserver::Args),
     /// Make a Kubernetes a hub, and print how clusters join it.
     Init(cleat_cli::init::Args),
     /// Make a cluster part of a hub's fleet, and run its agent.
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let done = match cli.verb {
         Verb::Up(args) => up::run(args),
+        Verb::Apiserver(args) => apiserver::run(&args),
         Verb::Init(args) => cleat_cli::init::run(&args),
         Verb::Join(args) => join::run(args),
         Verb::Accept(args) => cleat_cli::accept::run(&args),

@@ -1,6 +1,7 @@
 //! `cleat up`: a hub and clusters in one process, durable in one directory.
 
 mod agents;
+mod auditing;
 mod demo;
 mod identity;
 mod kubeconfig;
@@ -25,6 +26,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use self::auditing::Auditing;
 use self::identity::Identity;
 use self::role::Role;
 use crate::interrupt::interrupted;
@@ -56,6 +58,12 @@ pub(crate) struct Args {
     /// Put a story on the fleet to try Cleat with: docs/tour.md walks through it
     #[arg(long, conflicts_with = "bare")]
     demo: bool,
+    /// Keep audit logs in Kubernetes' format: FILE.log becomes FILE-hub.log, FILE-cluster1.log, …
+    #[arg(long, value_name = "FILE", requires = "audit_policy_file")]
+    audit_log_path: Option<PathBuf>,
+    /// What goes into the audit logs: a Policy of audit.k8s.io/v1
+    #[arg(long, value_name = "FILE", requires = "audit_log_path")]
+    audit_policy_file: Option<PathBuf>,
 }
 
 /// The name of the server that is the hub.
@@ -86,6 +94,8 @@ async fn up(args: Args) -> Result<()> {
             demo::CLUSTERS
         );
     }
+    let auditing =
+        Auditing::read(args.audit_log_path.as_deref(), args.audit_policy_file.as_deref())?;
     std::fs::create_dir_all(&args.dir)
         .with_context(|| format!("create the directory {}", args.dir.display()))?;
     let disk = Disk::open(args.dir.join("cleat.redb")).with_context(|| {
@@ -99,7 +109,7 @@ async fn up(args: Args) -> Result<()> {
     let starting = names
         .into_iter()
         .zip(listeners)
-        .map(|(name, listener)| start(&disk, &args, name, listener, &tasks));
+        .map(|(name, listener)| start(&disk, &args, auditing.as_ref(), name, listener, &tasks));
     let members = try_join_all(starting).await?;
     let kubeconfig = args.dir.join("kubeconfig");
     kubeconfig::write(&kubeconfig, members.iter().map(Member::access))?;
@@ -152,6 +162,7 @@ async fn up(args: Args) -> Result<()> {
 async fn start(
     disk: &Disk,
     args: &Args,
+    auditing: Option<&Auditing>,
     name: String,
     listener: TcpListener,
     tasks: &Tasks,
@@ -170,6 +181,7 @@ async fn start(
         authority: Some(Arc::clone(&identity.authority)),
         pretend_workloads: !args.no_pretend,
         admission: role.admission(),
+        audit: auditing.map(|auditing| auditing.log_of(&name)).transpose()?,
     })
     .await
     .with_context(|| format!("start {name}"))?;

@@ -7,7 +7,7 @@ use tracing::warn;
 use uuid::Uuid;
 
 use super::{
-    Request, Verdict,
+    Phase, Request, Verdict,
     configuration::Webhook,
     matching::Invocation,
     review::{self, Answer, Bad},
@@ -16,7 +16,7 @@ use super::{
 use crate::{quote::quoted, status::Status};
 
 /// How asking one webhook ended.
-enum Outcome {
+pub(super) enum Outcome {
     Answered(Answer),
     /// No answer, for this reason; `failurePolicy` decides.
     Failed(String),
@@ -42,7 +42,7 @@ pub(super) async fn all(
         .collect();
     let dry_run = request.dry_run;
     let outcomes = join_all(questions.into_iter().map(|(hook, uid, question)| async move {
-        let outcome = one(transport, &hook, &uid, question, dry_run).await;
+        let outcome = one(transport, Phase::Validating, &hook, &uid, question, dry_run).await;
         (hook, outcome)
     }))
     .await;
@@ -51,17 +51,7 @@ pub(super) async fn all(
             Outcome::Answered(answer) => take(answer, &hook.name, &mut verdict),
             Outcome::DryRun(status) => Some(status),
             Outcome::Failed(why) => {
-                let why = format!("failed calling webhook {}: {why}", quoted(&hook.name));
-                if hook.fails_closed {
-                    Some(Status::internal(why))
-                } else {
-                    warn!("{why}, failing open");
-                    let key = format!(
-                        "failed-open.validating.webhook.admission.k8s.io/round_0_index_{index}"
-                    );
-                    verdict.annotations.insert(key, hook.name.to_string());
-                    None
-                }
+                failed(&hook, &why, "validating", &format!("round_0_index_{index}"), &mut verdict)
             }
         };
         if let (Some(status), Ok(())) = (refusal, &verdict.result) {
@@ -71,8 +61,27 @@ pub(super) async fn all(
     verdict
 }
 
-async fn one(
+/// A webhook that gave no answer: the refusal, unless its policy is to do without.
+pub(super) fn failed(
+    hook: &Webhook,
+    why: &str,
+    phase: &str,
+    place: &str,
+    verdict: &mut Verdict,
+) -> Option<Status> {
+    let why = format!("failed calling webhook {}: {why}", quoted(&hook.name));
+    if hook.fails_closed {
+        return Some(Status::internal(why));
+    }
+    warn!("{why}, failing open");
+    let key = format!("failed-open.{phase}.webhook.admission.k8s.io/{place}");
+    verdict.annotations.insert(key, hook.name.to_string());
+    None
+}
+
+pub(super) async fn one(
     transport: &Arc<Transport>,
+    phase: Phase,
     hook: &Webhook,
     uid: &str,
     question: serde_json::Value,
@@ -105,18 +114,20 @@ async fn one(
             return Outcome::Failed(format!("failed to call webhook: {why}"));
         }
     };
-    match review::answer(version, uid, &answer) {
+    match review::answer(phase, version, uid, &answer) {
         Ok(answer) => Outcome::Answered(answer),
         Err(Bad::Unreadable(why)) => Outcome::Failed(format!("failed to call webhook: {why}")),
         Err(Bad::Invalid(why)) => {
             Outcome::Failed(format!("received invalid webhook response: {why}"))
         }
+        Err(Bad::Patch(why)) => Outcome::Failed(why),
     }
 }
 
 /// Keeps what an answer brings along; gives the refusal if it is one.
-fn take(answer: Answer, name: &str, verdict: &mut Verdict) -> Option<Status> {
-    let Answer { allowed, status, warnings, annotations } = answer;
+pub(super) fn take(answer: Answer, name: &str, verdict: &mut Verdict) -> Option<Status> {
+    // A patch is the business of whoever asked for one.
+    let Answer { allowed, status, patch: _, warnings, annotations } = answer;
     verdict.warnings.extend(warnings);
     let named = annotations.into_iter().map(|(key, value)| (format!("{name}/{key}"), value));
     verdict.annotations.extend(named);

@@ -15,7 +15,11 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct Webhook {
     pub(super) name: Box<str>,
+    /// The name of the object that configures it.
+    pub(super) configuration: Box<str>,
     pub(super) rules: Vec<Rule>,
+    /// `reinvocationPolicy: IfNeeded`
+    pub(super) reinvocable: bool,
     /// `failurePolicy: Fail`
     pub(super) fails_closed: bool,
     /// `matchPolicy: Equivalent`
@@ -80,11 +84,13 @@ pub(super) enum Target {
 }
 
 pub(super) fn webhooks(configuration: &Value) -> Vec<Arc<Webhook>> {
-    configuration.list("webhooks").iter().map(|hook| Arc::new(Webhook::from_json(hook))).collect()
+    let name = configuration.at("metadata").text("name");
+    let hooks = configuration.list("webhooks").iter();
+    hooks.map(|hook| Arc::new(Webhook::from_json(name, hook))).collect()
 }
 
 impl Webhook {
-    fn from_json(hook: &Value) -> Self {
+    fn from_json(configuration: &str, hook: &Value) -> Self {
         let selector = |key: &str| match hook.at(key) {
             Value::Null => LabelSelector::from_object(Some(&Value::Object(Default::default()))),
             given => LabelSelector::from_object(Some(given)),
@@ -97,6 +103,8 @@ impl Webhook {
         let seconds = hook.number("timeoutSeconds").and_then(|seconds| seconds.try_into().ok());
         Self {
             name: hook.text("name").into(),
+            configuration: configuration.into(),
+            reinvocable: hook.text("reinvocationPolicy") == "IfNeeded",
             rules: hook.list("rules").iter().map(Rule::from_json).collect(),
             fails_closed: hook.text("failurePolicy") != "Ignore",
             matches_equivalents: hook.text("matchPolicy") == "Equivalent",
@@ -120,13 +128,17 @@ impl Webhook {
 
 impl Condition {
     fn new(source: &str) -> Self {
-        let compiled = cel::condition(source, &["object", "oldObject", "request"]).ok();
-        Self { source: source.into(), compiled }
+        Self::over(source, &["object", "oldObject", "request"])
+    }
+
+    /// One that may speak of these variables.
+    pub(super) fn over(source: &str, variables: &[&str]) -> Self {
+        Self { source: source.into(), compiled: cel::condition(source, variables).ok() }
     }
 }
 
 impl Rule {
-    fn from_json(rule: &Value) -> Self {
+    pub(super) fn from_json(rule: &Value) -> Self {
         let texts = |key: &str| rule.list(key).iter().filter_map(Value::as_str);
         let boxed = |key: &str| texts(key).map(Into::into).collect();
         let resources = texts("resources").map(|resource| {

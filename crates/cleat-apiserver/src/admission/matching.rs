@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::{
     GroupVersionKind, GroupVersionResource, Operation, Request, Surroundings,
-    configuration::{Rule, Scope, Webhook},
+    configuration::{self, Condition, Rule, Webhook},
     review,
 };
 use crate::{
-    schema::cel,
+    schema::cel::Scope,
     selector::LabelSelector,
     status::{GroupResource, Status},
 };
@@ -28,33 +28,44 @@ pub(super) fn invocation(
     request: &Request<'_>,
     around: &dyn Surroundings,
 ) -> Result<Option<Invocation>, Status> {
-    let namespace = match_namespace(hook, request, around);
-    let object = match_object(hook, request);
+    let namespace = match_namespace(&hook.namespace_selector, request, around);
+    let object = match_object(&hook.object_selector, request);
     if matches!(namespace, Ok(false)) || matches!(object, Ok(false)) {
         return Ok(None);
     }
-    let Some((resource, kind)) = match_rules(hook, request, around) else { return Ok(None) };
+    let matched = match_rules(hook.rules.iter(), hook.matches_equivalents, request, around);
+    let Some((resource, kind)) = matched else { return Ok(None) };
     // What went wrong above only matters to a webhook that is concerned.
     namespace?;
     object?;
+    let invocation = shown_as(kind, resource, request, around)?;
+    Ok(match_conditions(hook, request, &invocation, around)?.then_some(invocation))
+}
+
+/// The request with its objects as a kind.
+pub(super) fn shown_as(
+    kind: GroupVersionKind,
+    resource: GroupVersionResource,
+    request: &Request<'_>,
+    around: &dyn Surroundings,
+) -> Result<Invocation, Status> {
     let convert = |object: Option<&Value>| match object {
         Some(object) if kind != request.kind => {
             around.convert(object, &kind).map(Some).map_err(Status::internal)
         }
         _ => Ok(None),
     };
-    let invocation = Invocation {
+    Ok(Invocation {
         object: convert(request.object)?,
         old_object: convert(request.old_object)?,
         kind,
         resource,
-    };
-    Ok(match_conditions(hook, request, &invocation, around)?.then_some(invocation))
+    })
 }
 
 /// Cluster-scoped objects are never exempt, and a namespace counts by its own labels.
-fn match_namespace(
-    hook: &Webhook,
+pub(super) fn match_namespace(
+    selector: &Result<LabelSelector, String>,
     request: &Request<'_>,
     around: &dyn Surroundings,
 ) -> Result<bool, Status> {
@@ -62,7 +73,7 @@ fn match_namespace(
     if request.namespace.is_empty() && !is_namespace {
         return Ok(true);
     }
-    let selector = hook.namespace_selector.as_ref().map_err(Status::internal)?;
+    let selector = selector.as_ref().map_err(Status::internal)?;
     if selector.is_everything() {
         return Ok(true);
     }
@@ -79,8 +90,11 @@ fn match_namespace(
     }
 }
 
-fn match_object(hook: &Webhook, request: &Request<'_>) -> Result<bool, Status> {
-    let selector: &LabelSelector = hook.object_selector.as_ref().map_err(Status::internal)?;
+pub(super) fn match_object(
+    selector: &Result<LabelSelector, String>,
+    request: &Request<'_>,
+) -> Result<bool, Status> {
+    let selector = selector.as_ref().map_err(Status::internal)?;
     Ok(selector.is_everything()
         || [request.object, request.old_object]
             .into_iter()
@@ -88,20 +102,21 @@ fn match_object(hook: &Webhook, request: &Request<'_>) -> Result<bool, Status> {
             .any(|object| selector.matches(object)))
 }
 
-fn match_rules(
-    hook: &Webhook,
+pub(super) fn match_rules<'r>(
+    mut rules: impl Iterator<Item = &'r Rule> + Clone,
+    equivalents_too: bool,
     request: &Request<'_>,
     around: &dyn Surroundings,
 ) -> Option<(GroupVersionResource, GroupVersionKind)> {
-    if hook.rules.iter().any(|rule| rule.matches(request, &request.resource)) {
+    if rules.clone().any(|rule| rule.matches(request, &request.resource)) {
         return Some((request.resource.clone(), request.kind.clone()));
     }
-    if !hook.matches_equivalents {
+    if !equivalents_too {
         return None;
     }
     let equivalents = around.equivalents(&request.resource, request.subresource);
     // An earlier rule counts more than an earlier version.
-    hook.rules.iter().find_map(|rule| {
+    rules.find_map(|rule| {
         equivalents
             .iter()
             .find(|(resource, _)| *resource != request.resource && rule.matches(request, resource))
@@ -118,24 +133,45 @@ fn match_conditions(
     if hook.conditions.is_empty() {
         return Ok(true);
     }
-    let shown = review::request("", request, invocation);
-    let none = Value::Null;
-    let object = |key: &str| shown.get(key).unwrap_or(&none);
-    let mut bare = shown.clone();
-    if let Some(bare) = bare.as_object_mut() {
-        bare.retain(|key, _| key != "object" && key != "oldObject");
+    let scope = scope(request, invocation);
+    let outcome = all_hold(&hook.conditions, |condition| match &condition.compiled {
+        Some(compiled) => scope.holds(compiled),
+        None => around.condition(&condition.source, &review::request("", request, invocation)),
+    });
+    match outcome {
+        Ok(matches) => Ok(matches),
+        Err(_) if !hook.fails_closed => Ok(false),
+        Err(why) => {
+            let GroupVersionResource { group, resource, .. } = &request.resource;
+            Err(Status::forbidden(GroupResource { group, resource }, request.name, why))
+        }
     }
-    let variables =
-        [("object", object("object")), ("oldObject", object("oldObject")), ("request", &bare)];
+}
+
+/// What expressions about a request may speak of: `object`, `oldObject` and `request`.
+pub(super) fn scope(request: &Request<'_>, invocation: &Invocation) -> Scope {
+    let mut bare = review::request("", request, invocation);
+    let mut take = |key: &str| {
+        let members = bare.as_object_mut();
+        members.and_then(|members| members.remove(key)).unwrap_or(Value::Null)
+    };
+    let (object, old) = (take("object"), take("oldObject"));
+    let mut scope = Scope::default();
+    scope.set("object", &object);
+    scope.set("oldObject", &old);
+    scope.set("request", &bare);
+    scope
+}
+
+/// Whether all conditions hold. One that does not outweighs any that failed.
+pub(super) fn all_hold(
+    conditions: &[Condition],
+    holds: impl Fn(&Condition) -> Result<bool, String>,
+) -> Result<bool, String> {
     let mut errors = Vec::new();
-    for condition in &hook.conditions {
-        let outcome = match &condition.compiled {
-            Some(compiled) => cel::matches(compiled, &variables),
-            None => around.condition(&condition.source, &shown),
-        };
-        match outcome {
+    for condition in conditions {
+        match holds(condition) {
             Ok(true) => {}
-            // One that is false outweighs any that failed.
             Ok(false) => return Ok(false),
             Err(why) => {
                 let source = &condition.source;
@@ -146,14 +182,11 @@ fn match_conditions(
             }
         }
     }
-    let why = match errors.as_slice() {
-        [] => return Ok(true),
-        _ if !hook.fails_closed => return Ok(false),
-        [one] => one.clone(),
-        many => format!("[{}]", many.join(", ")),
-    };
-    let GroupVersionResource { group, resource, .. } = &request.resource;
-    Err(Status::forbidden(GroupResource { group, resource }, request.name, why))
+    match errors.as_slice() {
+        [] => Ok(true),
+        [one] => Err(one.clone()),
+        many => Err(format!("[{}]", many.join(", "))),
+    }
 }
 
 impl Rule {
@@ -166,10 +199,10 @@ impl Rule {
             && resource.resource == "namespaces";
         let cluster = is_namespace || request.namespace.is_empty();
         let scope = match self.scope {
-            Scope::All => true,
-            Scope::Cluster => cluster,
-            Scope::Namespaced => !cluster,
-            Scope::Unknown => false,
+            configuration::Scope::All => true,
+            configuration::Scope::Cluster => cluster,
+            configuration::Scope::Namespaced => !cluster,
+            configuration::Scope::Unknown => false,
         };
         scope
             && listed(&self.operations, request.operation.as_str())

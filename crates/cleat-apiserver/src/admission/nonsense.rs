@@ -6,7 +6,10 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{configuration, review, validate_configuration, validate_configuration_update};
+use super::{
+    Phase, Policies, configuration, review, validate_binding, validate_configuration,
+    validate_configuration_update, validate_policy,
+};
 use crate::{
     authn::{Authenticator, Credentials, PeerIdentity, ServiceAccountTokens, SigningKey},
     authz::{self, Attributes, Authorize as _, BindingWrite, Kind, Rbac, RoleWrite},
@@ -68,9 +71,19 @@ proptest! {
         configuration::webhooks(&json!({"webhooks": [a.clone(), b.clone()]}));
         validate_configuration(&json!({"webhooks": [a.clone()]}), &|_| None);
         validate_configuration_update(&a, &b, &|_| None);
-        let _ = review::answer(configuration::ReviewVersion::V1, "u", &a);
-        let _ = review::answer(configuration::ReviewVersion::V1, "u", &json!({"response": b.clone()}));
+        for phase in [Phase::Mutating, Phase::Validating] {
+            let v1 = configuration::ReviewVersion::V1;
+            let _ = review::answer(phase, v1, "u", &a);
+            let _ = review::answer(phase, v1, "u", &json!({"response": b.clone()}));
+        }
         review::refusal("w", Some(&a));
+        let mut policies = Policies::default();
+        for object in [&a, &json!({"spec": a.clone()}), &json!({"spec": b.clone()})] {
+            validate_policy(object);
+            validate_binding(object);
+            policies.put_policy(object);
+            policies.put_binding(object);
+        }
         let mut rbac = Rbac::default();
         for kind in [Kind::ClusterRole, Kind::Role, Kind::ClusterRoleBinding, Kind::RoleBinding] {
             rbac.put(kind, &a);

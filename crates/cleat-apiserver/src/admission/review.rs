@@ -2,9 +2,10 @@
 
 use std::{borrow::Cow, collections::BTreeMap};
 
+use base64::{DecodeError, Engine as _, engine::general_purpose::STANDARD as BASE64};
 use serde_json::{Map, Value, json};
 
-use super::{GroupVersionKind, Request, configuration::ReviewVersion, matching::Invocation};
+use super::{GroupVersionKind, Phase, Request, configuration::ReviewVersion, matching::Invocation};
 use crate::{
     gojson::json_type,
     quote::quoted,
@@ -58,6 +59,8 @@ pub(super) fn question(version: ReviewVersion, request: Value) -> Value {
 pub(super) struct Answer {
     pub(super) allowed: bool,
     pub(super) status: Option<Value>,
+    /// A JSON patch, of mutating webhooks only.
+    pub(super) patch: Option<Vec<u8>>,
     pub(super) warnings: Vec<String>,
     pub(super) annotations: BTreeMap<String, String>,
 }
@@ -69,18 +72,32 @@ pub(super) enum Bad {
     Unreadable(String),
     /// It can, but says what it must not.
     Invalid(String),
+    /// It brings a patch of a kind nobody knows.
+    Patch(String),
 }
 
 /// Reads an answer.
-pub(super) fn answer(version: ReviewVersion, uid: &str, review: &Value) -> Result<Answer, Bad> {
+pub(super) fn answer(
+    phase: Phase,
+    version: ReviewVersion,
+    uid: &str,
+    review: &Value,
+) -> Result<Answer, Bad> {
     check_shape(version, review).map_err(Bad::Unreadable)?;
     let response = review.at("response");
     if response.is_null() {
         return Err(Bad::Invalid("webhook response was absent".to_owned()));
     }
-    // The older form was never checked.
+    let patch = patch(response).map_err(Bad::Unreadable)?;
+    // The older form was never checked, and knows one type of patch only.
     if version == ReviewVersion::V1 {
         check_response(uid, review).map_err(Bad::Invalid)?;
+        check_patch(phase, response).map_err(Bad::Invalid)?;
+    }
+    let kind = response.text("patchType");
+    let unknown = version == ReviewVersion::V1 && kind != "JSONPatch";
+    if phase == Phase::Mutating && patch.is_some() && unknown && response.flag("allowed") {
+        return Err(Bad::Patch(format!("unsupported patch type {}", quoted(kind))));
     }
     let texts = |values: &[Value]| {
         values.iter().filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
@@ -89,6 +106,7 @@ pub(super) fn answer(version: ReviewVersion, uid: &str, review: &Value) -> Resul
     Ok(Answer {
         allowed: response.flag("allowed"),
         status: Some(response.at("status")).filter(|status| !status.is_null()).cloned(),
+        patch: patch.filter(|_| phase == Phase::Mutating),
         warnings: texts(response.list("warnings")),
         annotations: annotations
             .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
@@ -165,13 +183,43 @@ fn check_response(uid: &str, review: &Value) -> Result<(), String> {
     if got.to_string() != want {
         return Err(format!("expected webhook response of {want}, got {got}"));
     }
-    if !response.text("patch").is_empty() {
-        return Err("validating webhook may not return response.patch".to_owned());
-    }
-    if response.has("patchType") {
-        return Err("validating webhook may not return response.patchType".to_owned());
-    }
     Ok(())
+}
+
+/// The patch of an answer, if it has one that is not empty.
+fn patch(response: &Value) -> Result<Option<Vec<u8>>, String> {
+    let given = response.text("patch");
+    let patch = BASE64.decode(given).map_err(|error| {
+        let at = match error {
+            DecodeError::InvalidByte(at, _) | DecodeError::InvalidLastSymbol(at, _) => at,
+            _ => given.len(),
+        };
+        format!("illegal base64 data at input byte {at}")
+    })?;
+    Ok(Some(patch).filter(|patch| !patch.is_empty()))
+}
+
+fn check_patch(phase: Phase, response: &Value) -> Result<(), String> {
+    let patched = !response.text("patch").is_empty();
+    let kind = response.at("patchType").as_str();
+    match (phase, patched, kind) {
+        (Phase::Validating, true, _) => {
+            Err("validating webhook may not return response.patch".to_owned())
+        }
+        (Phase::Validating, false, Some(_)) => {
+            Err("validating webhook may not return response.patchType".to_owned())
+        }
+        (Phase::Mutating, true, None) => {
+            Err("webhook returned response.patch but not response.patchType".to_owned())
+        }
+        (Phase::Mutating, false, Some(_)) => {
+            Err("webhook returned response.patchType but not response.patch".to_owned())
+        }
+        (Phase::Mutating, true, Some("")) => {
+            Err("webhook returned invalid response.patchType of \"\"".to_owned())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The refusal a webhook's `status` becomes.

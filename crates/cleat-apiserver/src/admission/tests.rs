@@ -20,7 +20,7 @@ use crate::{
     tls::{ServeOptions, ServerCertificate, ServerTls, serve},
 };
 
-struct Around;
+pub(super) struct Around;
 
 impl Surroundings for Around {
     fn namespace_labels(&self, namespace: &str) -> Option<Map<String, Value>> {
@@ -73,7 +73,7 @@ fn parts(text: &str) -> (Operation, GroupVersionResource, String, String) {
     (operation, resource, next(), namespace.to_owned())
 }
 
-fn hook(change: Value) -> Value {
+pub(super) fn hook(change: Value) -> Value {
     let mut hook = json!({
         "name": "a.b.c",
         "rules": [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"],
@@ -89,7 +89,8 @@ fn hook(change: Value) -> Value {
 
 fn admission(hooks: Vec<Value>) -> Admission {
     let admission = Admission::default();
-    admission.put(&json!({"metadata": {"name": "one"}, "webhooks": hooks}));
+    let configuration = json!({"metadata": {"name": "one"}, "webhooks": hooks});
+    admission.put(Phase::Validating, &configuration);
     admission
 }
 
@@ -284,7 +285,7 @@ async fn answer(change: Value, dry_run: bool, reply: Result<Value, String>) -> V
     ask(&admission, "CREATE /v1/pods@dev", &json!({}), dry_run).await
 }
 
-fn reply(response: Value) -> Result<Value, String> {
+pub(super) fn reply(response: Value) -> Result<Value, String> {
     let mut whole = json!({"uid": "same"});
     json_patch::merge(&mut whole, &response);
     Ok(json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": whole}))
@@ -463,8 +464,8 @@ async fn services_are_found_in_process_or_not_at_all() {
     );
     let verdict = ask(&admission, "CREATE /v1/pods@dev", &json!({}), false).await;
     assert_eq!(verdict.result, Ok(()));
-    admission.remove("one");
-    admission.put(&json!({"metadata": {"name": "empty"}}));
+    admission.remove(Phase::Validating, "one");
+    admission.put(Phase::Validating, &json!({"metadata": {"name": "empty"}}));
     assert_eq!(ask(&admission, "CREATE /v1/pods@dev", &json!({}), false).await, Verdict::allowed());
 }
 

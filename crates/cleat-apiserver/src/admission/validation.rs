@@ -29,7 +29,7 @@ struct Strictness {
 }
 
 /// A complaint about a CEL expression, or none.
-type Compile<'a> = &'a dyn Fn(&str) -> Option<String>;
+pub(super) type Compile<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// What is wrong with a new configuration.
 pub fn validate_configuration(new: &Value, compile: Compile<'_>) -> Vec<FieldError> {
@@ -144,7 +144,7 @@ fn qualified_name(name: &str, at: String, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn rule(rule: &Value, at: &str, errors: &mut Vec<FieldError>) {
+pub(super) fn rule(rule: &Value, at: &str, errors: &mut Vec<FieldError>) {
     lonely_star(rule, at, "operations", "operations", errors);
     for (index, operation) in rule.list("operations").iter().enumerate() {
         if !operation.as_str().is_some_and(|given| OPERATIONS.contains(&given)) {
@@ -308,7 +308,7 @@ fn service(service: &Value, at: &str, errors: &mut Vec<FieldError>) {
     }
 }
 
-fn match_conditions(
+pub(super) fn match_conditions(
     conditions: &[Value],
     at: &str,
     compile: Compile<'_>,
@@ -370,6 +370,6 @@ fn has_known_version(hook: &Value) -> bool {
     versions.any(|version| REVIEW_VERSIONS.contains(&version))
 }
 
-fn duplicate(field: String, value: &str) -> FieldError {
+pub(super) fn duplicate(field: String, value: &str) -> FieldError {
     FieldError { field, problem: Problem::Duplicate { value: value.into() } }
 }

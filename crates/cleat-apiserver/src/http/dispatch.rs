@@ -63,6 +63,7 @@ pub(super) async fn resource(server: &Arc<Inner>, asked: &Asked) -> Result<Respo
         subresource: info.subresource.clone(),
         agent: asked.header(header::USER_AGENT).to_owned(),
         warnings: version.deprecation.iter().map(|text| text.to_string()).collect(),
+        notes: Some(&asked.notes),
     };
     if !info.subresource.is_empty() {
         let answer = subresource::answer(&mut call, asked).await?;

@@ -1,4 +1,4 @@
-//! Paths that are no resources: versions, health, discovery, OpenAPI, metrics.
+//! Paths that are no resources: versions, health, discovery, OpenAPI, metrics, backups.
 
 use axum::response::Response;
 use http::header;
@@ -26,6 +26,8 @@ pub(super) fn answer(server: &Arc<Inner>, asked: &Asked) -> Result<Response, Sta
         [probe @ ("healthz" | "livez" | "readyz"), check @ ..] => {
             return Ok(health::answer(asked, probe, check).unwrap_or_else(no_such_page));
         }
+        // All there is, secrets too: RBAC gives this to nobody who may not do anything.
+        ["backup"] if reads => return Ok(respond::binary(server.objects.store().backup())),
         ["metrics"] => return Ok(respond::text(200, &server.metrics.render(server))),
         ["api"] if aggregated(asked) => return Ok(documents::discovered(server, asked, true)),
         ["apis"] if aggregated(asked) => return Ok(documents::discovered(server, asked, false)),

@@ -91,6 +91,12 @@ pub(super) fn stream(
     response(200, "application/json", Body::from_stream(lines))
 }
 
+/// Bytes that are no text, made as they are sent.
+pub(super) fn binary(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Response {
+    let pieces = futures::stream::iter(pieces.map(Ok::<_, std::convert::Infallible>));
+    response(200, "application/octet-stream", Body::from_stream(pieces))
+}
+
 pub(super) fn response(code: u16, content_type: &'static str, body: Body) -> Response {
     let mut response = Response::new(body);
     *response.status_mut() =

@@ -23,6 +23,7 @@ async fn server() -> Server {
         authority: Some(Arc::new(authority)),
         pretend_workloads: false,
         admission: Admission::default(),
+        audit: None,
     };
     Server::start(config).await.unwrap()
 }

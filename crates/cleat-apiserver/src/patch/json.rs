@@ -34,7 +34,7 @@ struct Operation {
 struct Refused;
 
 impl Operations {
-    pub(super) fn parse(body: &[u8]) -> Result<Self, Status> {
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, Status> {
         let list = match read_json(body).map_err(|why| undecodable(&why))? {
             Value::Array(list) => list,
             Value::Null => Vec::new(),
@@ -51,7 +51,11 @@ impl Operations {
         Ok(Self(operations))
     }
 
-    pub(super) fn apply(&self, document: &mut Value) -> Result<(), Status> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn apply(&self, document: &mut Value) -> Result<(), Status> {
         let mut copied = 0;
         for operation in &self.0 {
             operation.apply(document, &mut copied).map_err(|Refused| does_not_fit())?;

@@ -44,6 +44,14 @@ pub(crate) trait Addresses {
     fn node_port(&mut self) -> Option<u16>;
 }
 
+/// What the server's own admission adds to a new object. Doing it twice changes nothing, so that it
+/// may be done before webhooks look, and again after they changed something.
+pub(crate) fn admit_create(ty: &ResourceType, object: &mut Value, env: &Env<'_>) {
+    if strategy::builtin(ty) {
+        admit::create(ty, object, env);
+    }
+}
+
 /// Makes a new object ready to be validated and stored. `version` is the one it was sent in.
 pub(crate) fn prepare_create(
     ty: &ResourceType,

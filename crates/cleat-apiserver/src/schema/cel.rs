@@ -6,14 +6,19 @@
 //! and knows neither `cel.bind` nor macros with two variables.
 
 mod check;
+mod scope;
 mod value;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use cel::{Value as CelValue, objects::OptionalValue};
 use serde_json::Value;
 
 pub use cleat_dialect::cel::{Expression, Failure};
+pub use scope::{Outcome, Scope};
 
 use super::{
     Schema, Type,
@@ -175,32 +180,41 @@ pub fn has_rules(schema: Schema<'_>, depth: usize) -> bool {
             || matches!(node.additional, super::Additional::Schema(id) if has_rules(schema.child(id), depth + 1)))
 }
 
-/// Evaluates a condition over admission variables such as `request`, `object` and `oldObject`.
-/// The error is worded like kube-apiserver's.
-pub fn matches(condition: &Expression, variables: &[(&str, &Value)]) -> Result<bool, String> {
-    let variables: Vec<(&str, CelValue)> =
-        variables.iter().map(|(name, value)| (*name, value::untyped(value))).collect();
-    match condition.evaluate(&variables) {
-        Ok(CelValue::Bool(result)) => Ok(result),
-        Ok(_) => Err("cel expression must evaluate to a bool".to_owned()),
-        Err(Failure::OverBudget) => {
-            Err("validation failed due to running out of cost budget, no further validation rules will be run".to_owned())
-        }
-        Err(Failure::NoSuchOverload) => Err("no such overload".to_owned()),
-        Err(Failure::Other(why)) => Err(why),
-    }
+/// Compiles a condition over admission variables such as `request`, `object` and `oldObject`, and
+/// checks the names it uses.
+pub fn condition(source: &str, variables: &[&str]) -> Result<Expression, String> {
+    expression(source, variables, None, Wanted::Boolean)
 }
 
-/// Compiles a condition over admission variables and checks the names it uses.
-pub fn condition(source: &str, variables: &[&str]) -> Result<Expression, String> {
+/// What an expression is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    Boolean,
+    Text,
+    Anything,
+}
+
+/// Compiles an expression over admission variables. `computed` are the members of `variables`, where
+/// there is such a thing.
+pub fn expression(
+    source: &str,
+    variables: &[&str],
+    computed: Option<&BTreeSet<String>>,
+    wanted: Wanted,
+) -> Result<Expression, String> {
     let expression =
         Expression::parse(source).map_err(|why| format!("compilation failed: {why}"))?;
-    let declared = variables.iter().map(|name| ((*name).to_owned(), Kind::Unknown)).collect();
+    let mut declared: BTreeMap<String, Kind<'_>> =
+        variables.iter().map(|name| ((*name).to_owned(), Kind::Unknown)).collect();
+    if let Some(computed) = computed {
+        declared.insert("variables".to_owned(), Kind::Variables(computed));
+    }
     let kind = check::check(expression.tree(), &declared)
         .map_err(|finding| format!("compilation failed: {}", finding.drawn(source)))?;
-    match kind.may_be_boolean() {
-        true => Ok(expression),
-        false => Err("must evaluate to bool".to_owned()),
+    match wanted {
+        Wanted::Boolean if !kind.may_be_boolean() => Err("must evaluate to bool".to_owned()),
+        Wanted::Text if matches!(kind, Kind::Boolean) => Err("must evaluate to string".to_owned()),
+        _ => Ok(expression),
     }
 }
 

@@ -31,6 +31,11 @@ impl Call<'_> {
         }
     }
 
+    /// What the server's own admission adds to a new object, before webhooks look at it.
+    pub(crate) fn admit_own(&self, new: &mut Value) {
+        self.with_env(new, |new, env| rules::admit_create(&self.ty, new, env));
+    }
+
     /// Puts back what this path may not change.
     pub(crate) fn prepare_update(&self, new: &mut Value, old: &Value) {
         let subresource = self.subresource_name();
@@ -277,10 +282,22 @@ impl Call<'_> {
                 None => crd::validate_create(new),
                 Some(old) => crd::validate_update(new, old),
             },
-            ("admissionregistration.k8s.io", "validatingwebhookconfigurations", _) => match old {
+            (
+                "admissionregistration.k8s.io",
+                "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
+                _,
+            ) => match old {
                 None => admission::validate_configuration(new, &condition_error),
                 Some(old) => admission::validate_configuration_update(new, old, &condition_error),
             },
+            ("admissionregistration.k8s.io", "validatingadmissionpolicies", old) => match old {
+                // What was taken once may be changed in what has nothing to do with it.
+                Some(old) if old.get("spec") == new.get("spec") => Vec::new(),
+                _ => admission::validate_policy(new),
+            },
+            ("admissionregistration.k8s.io", "validatingadmissionpolicybindings", _) => {
+                admission::validate_binding(new)
+            }
             _ => Vec::new(),
         }
     }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::admitting::Asking;
 use super::{Call, RETRIES};
 use crate::apply;
 use crate::object;
@@ -24,7 +25,10 @@ pub(crate) async fn create(
     let generated = object::name(&new).is_empty() && !generate_name(&new).is_empty();
     call.drop_repeated_owners(&mut new);
     call.track(None, &mut new, &options.field_manager);
-    let template = new;
+    object::name(&new).clone_into(&mut call.name);
+    let template = mutate(call, new, options).await?;
+    // A webhook may have given it the name it lacked.
+    let generated = generated && object::name(&template).is_empty();
     for _ in 0..RETRIES {
         let mut new = template.clone();
         if generated {
@@ -52,6 +56,29 @@ fn taken(call: &Call<'_>) -> Status {
     status
 }
 
+/// Lets webhooks change a new object. They come after the server's own admission, and before it has
+/// a name that is generated, an identity or anything else that is only settled when it is stored.
+pub(crate) async fn mutate(
+    call: &mut Call<'_>,
+    mut new: Value,
+    options: &WriteOptions,
+) -> Result<Value, Status> {
+    if !call.has_mutators(&new) {
+        return Ok(new);
+    }
+    call.check_namespace(&call.name)?;
+    call.check_kind_stays()?;
+    call.check_service_account(&new).await?;
+    call.give_priority(&mut new)?;
+    call.admit_own(&mut new);
+    let asking = Asking { options: options.to_json("CreateOptions"), dry_run: options.dry_run };
+    let Some(mut new) = call.mutate(&new, None, &asking).await? else { return Ok(new) };
+    settle_namespace(call, &mut new)?;
+    wipe_system_fields(&mut new);
+    call.drop_repeated_owners(&mut new);
+    Ok(new)
+}
+
 /// One try under one name. [`NotWritten::Raced`] means the name is taken.
 pub(crate) async fn store(
     call: &mut Call<'_>,
@@ -71,9 +98,8 @@ pub(crate) async fn store(
     call.warn(&new, None);
     call.server.refuse_escalation(call, &new, None).map_err(NotWritten::Failed)?;
     call.refuse_certificate(&new, None).map_err(NotWritten::Failed)?;
-    let admitted =
-        call.admit_write(&new, None, options.to_json("CreateOptions"), options.dry_run).await;
-    admitted.map_err(NotWritten::Failed)?;
+    let asking = Asking { options: options.to_json("CreateOptions"), dry_run: options.dry_run };
+    call.admit_write(&new, None, &asking).await.map_err(NotWritten::Failed)?;
     if call.objects().entry(&call.ty, &call.namespace, &call.name).is_some() {
         return Err(NotWritten::Raced);
     }

@@ -247,6 +247,26 @@ pub(crate) fn shape(
     Ok(value)
 }
 
+/// Brings what a webhook left of an object into its schema's shape again, with defaults. What the
+/// schema does not know is dropped: the client has no part in it and is not told.
+pub(crate) fn reshape(call: &Call<'_>, mut value: Value) -> Result<Value, Status> {
+    let (kind, version) = (&*call.ty.kind, &*call.version);
+    match (&call.ty.origin, call.schema()) {
+        (_, None) => {}
+        (Origin::Custom { .. }, Some(schema)) => {
+            coerce::coerce_custom(&mut value, schema, kind, version)?;
+        }
+        (Origin::Builtin, Some(schema)) => {
+            if let Some(why) = rules::unreadable(&call.api_version(), kind, &value) {
+                return Err(decode::refusal(kind, version, &why));
+            }
+            decode::coerce(&mut value, schema, kind, version)?;
+        }
+    }
+    fill_defaults(call, &mut value);
+    Ok(value)
+}
+
 pub(crate) fn fill_defaults(call: &Call<'_>, value: &mut Value) {
     match (&call.ty.origin, call.schema()) {
         (Origin::Custom { .. }, Some(schema)) => default::default(value, schema),

@@ -126,4 +126,9 @@ impl update::Change for Rescale<'_> {
     fn shown(&self, object: &Value) -> Option<Value> {
         Some(scale::view(object, self.place))
     }
+
+    fn adopt(&self, call: &Call<'_>, new: &mut Value, shown: Value) -> Result<(), Status> {
+        scale::apply(new, self.place, &shown)
+            .map_err(|errors| Status::invalid("autoscaling", "Scale", &call.name, &errors))
+    }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::admitting::Asking;
 use super::{Call, RETRIES, create, delete, intake, scaling, update};
 use crate::apply;
 use crate::authn;
@@ -138,10 +139,11 @@ async fn token(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Statu
         time: &call.server.clock.now_text(),
     };
     apply::track_update(None, &mut request, &target, &manager);
+    let asking = Asking { options: options.to_json("CreateOptions"), dry_run: options.dry_run };
+    let request = call.mutate(&request, None, &asking).await?.unwrap_or(request);
     let now = call.server.clock.now();
     let answer = authn::token_request(request, &account.value, tokens, now, call.server)?;
-    let shown = options.to_json("CreateOptions");
-    call.admit_write(&answer, None, shown, options.dry_run).await?;
+    call.admit_write(&answer, None, &asking).await?;
     Ok((201, answer))
 }
 
@@ -149,8 +151,9 @@ async fn token(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Statu
 async fn bind(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Status> {
     let options = WriteOptions::create(&asked.query)?;
     let (binding, _) = parse(asked, "v1", "Binding")?;
-    let shown = options.to_json("CreateOptions");
-    call.admit_write(&binding, None, shown, options.dry_run).await?;
+    let asking = Asking { options: options.to_json("CreateOptions"), dry_run: options.dry_run };
+    let binding = call.mutate(&binding, None, &asking).await?.unwrap_or(binding);
+    call.admit_write(&binding, None, &asking).await?;
     let node = object::at(&binding, "/target/name").unwrap_or_default();
     for _ in 0..RETRIES {
         let current = call.current()?.ok_or_else(|| call.not_found())?;

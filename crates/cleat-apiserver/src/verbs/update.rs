@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::admitting::Asking;
 use super::{Call, MODIFIED, RETRIES, create, delete, intake};
 use crate::apply;
 use crate::negotiate::BodyFormat;
@@ -38,6 +39,12 @@ pub(crate) trait Change {
     /// What webhooks are shown in an object's place; `None` for the object itself.
     fn shown(&self, _object: &Value) -> Option<Value> {
         None
+    }
+
+    /// Makes what webhooks made of what they were shown part of the object.
+    fn adopt(&self, _call: &Call<'_>, new: &mut Value, shown: Value) -> Result<(), Status> {
+        *new = shown;
+        Ok(())
     }
 
     /// Whether the stored object is the one the client means.
@@ -88,6 +95,8 @@ async fn bring_into_being(
     create::wipe_system_fields(&mut new);
     call.server.authorize_creation(call).map_err(NotWritten::Failed)?;
     create::settle_namespace(call, &mut new).map_err(NotWritten::Failed)?;
+    let new = create::mutate(call, new, options).await.map_err(NotWritten::Failed)?;
+    intake::check_name(call, &new).map_err(NotWritten::Failed)?;
     let value = create::store(call, new, options).await?;
     Ok(Written { value, created: true })
 }
@@ -100,6 +109,9 @@ async fn attempt(
 ) -> Result<Written, NotWritten> {
     let old = &current.value;
     let mut new = change.apply(call, Some(old)).map_err(NotWritten::Failed)?;
+    let asking =
+        Asking { options: options.to_json(change.options_kind()), dry_run: options.dry_run };
+    mutate(call, change, &mut new, old, &asking).await.map_err(NotWritten::Failed)?;
     change.check_identity(call, &new, old).map_err(NotWritten::Failed)?;
     keep_system_fields(&mut new, old);
     call.prepare_update(&mut new, old);
@@ -110,9 +122,7 @@ async fn attempt(
     call.refuse_certificate(&new, Some(old)).map_err(NotWritten::Failed)?;
     let (shown_new, shown_old) = (change.shown(&new), change.shown(old));
     let (as_new, as_old) = (shown_new.as_ref().unwrap_or(&new), shown_old.as_ref().unwrap_or(old));
-    let shown = options.to_json(change.options_kind());
-    let admitted = call.admit_write(as_new, Some(as_old), shown, options.dry_run).await;
-    admitted.map_err(NotWritten::Failed)?;
+    call.admit_write(as_new, Some(as_old), &asking).await.map_err(NotWritten::Failed)?;
     if finished(call, &new, old) {
         if !options.dry_run {
             // Watchers see the object as it was stored, finalizer and all.
@@ -126,6 +136,22 @@ async fn attempt(
     }
     let stored = call.objects().replace(&call.ty, &call.version, new, &current).await?;
     Ok(Written { value: stored.value, created: false })
+}
+
+/// Lets webhooks change the object before anything else is made of it.
+async fn mutate(
+    call: &mut Call<'_>,
+    change: &impl Change,
+    new: &mut Value,
+    old: &Value,
+    asking: &Asking,
+) -> Result<(), Status> {
+    let (shown_new, shown_old) = (change.shown(new), change.shown(old));
+    let (as_new, as_old) = (shown_new.as_ref().unwrap_or(new), shown_old.as_ref().unwrap_or(old));
+    let Some(made) = call.mutate(as_new, Some(as_old), asking).await? else { return Ok(()) };
+    change.adopt(call, new, made)?;
+    call.drop_repeated_owners(new);
+    Ok(())
 }
 
 /// The last finalizer of a marked object was taken away: it leaves now.

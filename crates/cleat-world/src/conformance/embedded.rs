@@ -24,6 +24,7 @@ pub async fn embedded() -> Result<(Server, InProcess<axum::Router>)> {
         authority: Some(Arc::new(authority)),
         pretend_workloads: false,
         admission: Admission::default(),
+        audit: None,
     })
     .await?;
     let admin = server.router_as(User::new("kubernetes-admin", [MASTERS, AUTHENTICATED]));

@@ -1,7 +1,9 @@
 //! A real HTTPS admission webhook on loopback that does what its path says and remembers everything.
 //!
 //! The path is `/CASE/BEHAVIOUR…`: `allow`, `deny`, `by-label` (the object's label `verdict` decides),
-//! `error` (500), `garbage` (not JSON), `wrong-uid`, `slow` (never answers).
+//! `error` (500), `garbage` (not JSON), `wrong-uid`, `slow` (never answers). Those that change objects:
+//! `adds/NAME` (puts NAME into `data`), `misses` (a patch that does not apply), `untyped` (one that does
+//! not say what it is), `merge` (one of a kind nobody knows).
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -131,11 +133,32 @@ async fn answer(
         ("by-label", Some("warn")) => {
             json!({"uid": uid, "allowed": true, "warnings": ["be careful", "and slow"]})
         }
+        ("adds", _) => {
+            let name = path.split('/').nth(3).unwrap_or_default();
+            let path = format!("/data/{name}");
+            patched(&uid, "JSONPatch", &json!([{"op": "add", "path": path, "value": "added"}]))
+        }
+        ("misses", _) => {
+            patched(&uid, "JSONPatch", &json!([{"op": "remove", "path": "/data/none"}]))
+        }
+        ("merge", _) => patched(&uid, "MergePatch", &json!([{"op": "remove", "path": "/data/k"}])),
+        ("untyped", _) => {
+            let mut answer = patched(&uid, "", &json!([]));
+            if let Some(answer) = answer.as_object_mut() {
+                answer.remove("patchType");
+            }
+            answer
+        }
         _ => json!({"uid": uid, "allowed": true}),
     };
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
         "response": verdict});
     Ok(text(StatusCode::OK, &review.to_string()))
+}
+
+fn patched(uid: &Value, kind: &str, patch: &Value) -> Value {
+    let patch = BASE64.encode(patch.to_string());
+    json!({"uid": uid, "allowed": true, "patchType": kind, "patch": patch})
 }
 
 fn text(status: StatusCode, text: &str) -> Response<Full<Bytes>> {

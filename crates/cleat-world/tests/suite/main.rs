@@ -11,6 +11,7 @@
 )]
 
 mod access;
+mod admission_policies;
 mod apply;
 mod automation;
 mod certificates;
@@ -27,6 +28,8 @@ mod explain;
 mod finalizers;
 mod garbage;
 mod lists;
+mod metrics;
+mod mutating_webhooks;
 mod namespaces;
 mod objects;
 mod placements;

@@ -10,6 +10,8 @@ use crate::rules::read::{Read, child, fill, list, object as object_of, objects};
 type Object = Map<String, Value>;
 
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// How the names of volumes begin that hold tokens.
+const TOKEN_VOLUME: &str = "kube-api-access-";
 
 pub(super) fn create(ty: &ResourceType, object: &mut Value, env: &Env<'_>) {
     match (&*ty.group, &*ty.plural) {
@@ -120,7 +122,10 @@ fn service_account(spec: &mut Object, env: &Env<'_>) {
 }
 
 fn mount_token(spec: &mut Object, suffix: &str) {
-    let volume = format!("kube-api-access-{suffix}");
+    let mut volumes = spec.list("volumes").iter().map(|volume| volume.text("name"));
+    let known = volumes.find(|name| name.starts_with(TOKEN_VOLUME)).map(str::to_owned);
+    let there = known.is_some();
+    let volume = known.unwrap_or_else(|| format!("{TOKEN_VOLUME}{suffix}"));
     let mut mounted = false;
     for containers in ["initContainers", "containers"] {
         for container in objects(spec, containers) {
@@ -135,7 +140,7 @@ fn mount_token(spec: &mut Object, suffix: &str) {
             }
         }
     }
-    if mounted {
+    if mounted && !there {
         let sources = json!([
             { "serviceAccountToken": { "expirationSeconds": 3607, "path": "token" } },
             { "configMap": {

@@ -2,7 +2,7 @@
 //! not have. The engine underneath has no type checker, so wrong operand types only show up when a
 //! rule is evaluated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cel::{
     IdedExpr,
@@ -24,6 +24,8 @@ pub(super) enum Kind<'a> {
     Object(Schema<'a>),
     /// The metadata of a whole object.
     Metadata,
+    /// Values that were computed before, by name.
+    Variables(&'a BTreeSet<String>),
 }
 
 impl Kind<'_> {
@@ -31,7 +33,7 @@ impl Kind<'_> {
     pub(super) fn may_be_boolean(self) -> bool {
         match self {
             Self::Unknown | Self::Boolean => true,
-            Self::Other | Self::Object(_) | Self::Metadata => false,
+            Self::Other | Self::Object(_) | Self::Metadata | Self::Variables(_) => false,
             Self::Of(schema) => {
                 let node = schema.node();
                 matches!(node.kind, Some(Type::Boolean))
@@ -150,6 +152,8 @@ fn field<'a>(operand: Kind<'a>, name: &str) -> Result<Kind<'a>, Finding> {
             "name" | "generateName" => Ok(Kind::Other),
             _ => Err(undefined()),
         },
+        Kind::Variables(names) if names.contains(name) => Ok(Kind::Unknown),
+        Kind::Variables(_) => Err(undefined()),
         Kind::Object(_) if matches!(name, "apiVersion" | "kind") => Ok(Kind::Other),
         Kind::Object(_) if name == "metadata" => Ok(Kind::Metadata),
         Kind::Boolean | Kind::Other => Err(Finding {

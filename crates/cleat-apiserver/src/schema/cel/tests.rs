@@ -215,13 +215,33 @@ fn conditions_are_evaluated_on_admission_variables() {
     let condition =
         condition("request.operation == 'CREATE' && has(object.spec.a)", &variables).unwrap();
     let request = json!({"operation": "CREATE"});
-    let matching =
-        matches(&condition, &[("request", &request), ("object", &json!({"spec": {"a": 1}}))]);
-    assert_eq!(matching, Ok(true));
-    let matching = matches(&condition, &[("request", &request), ("object", &json!({}))]);
-    assert_eq!(matching, Err("no such key: spec".to_owned()));
+    let mut scope = Scope::default();
+    scope.set("request", &request);
+    scope.set("object", &json!({"spec": {"a": 1}}));
+    assert_eq!(scope.holds(&condition), Ok(true));
+    scope.set("object", &json!({}));
+    assert_eq!(scope.holds(&condition), Err("no such key: spec".to_owned()));
     assert!(super::condition("nobody == 1", &variables).is_err());
     assert!(super::condition("1 +", &variables).is_err());
+}
+
+#[test]
+fn a_computed_value_that_failed_fails_only_who_asks_for_it() {
+    let names = BTreeSet::from(["good".to_owned(), "bad".to_owned()]);
+    let compile = |source: &str| expression(source, &["object"], Some(&names), Wanted::Anything);
+    let mut scope = Scope::default();
+    scope.set("object", &json!({"a": 1}));
+    scope.compute("good", &compile("object.a + 1").unwrap());
+    scope.compute("bad", &compile("object.none").unwrap());
+    let holds = |source: &str| scope.holds(&compile(source).unwrap());
+    assert_eq!(holds("variables.good == 2"), Ok(true));
+    assert_eq!(holds("variables.good == 2 || variables.bad == 1"), Ok(true));
+    assert_eq!(
+        holds("variables.bad == 1"),
+        Err("composited variable \"bad\" fails to evaluate: no such key: none".to_owned())
+    );
+    assert!(compile("variables.unheard").unwrap_err().contains("undefined field 'unheard'"));
+    assert!(expression("true", &[], None, Wanted::Text).is_err());
 }
 
 #[test]

@@ -1,0 +1,132 @@
+//! The text that Prometheus reads.
+
+use std::fmt::Write as _;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use super::{BUCKETS, Labels, Metrics};
+use crate::server::Inner;
+use crate::status::GroupResource;
+
+const DURATION: &str = "apiserver_request_duration_seconds";
+
+impl Metrics {
+    pub(crate) fn render(&self, server: &Inner) -> String {
+        let mut page = Page::default();
+        let requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        page.head("apiserver_request_total", "counter", "Requests, by what they were answered");
+        for ((labels, code), count) in &requests {
+            let labels = format!("code=\"{code}\",{labels}");
+            page.sample("apiserver_request_total", &labels, count);
+        }
+        self.durations(&mut page);
+        page.head(
+            "apiserver_current_inflight_requests",
+            "gauge",
+            "Requests being worked on, without those that last",
+        );
+        for (kind, gauge) in [("mutating", &self.writing), ("readOnly", &self.reading)] {
+            let labels = format!("request_kind=\"{kind}\"");
+            let count = gauge.load(Ordering::Relaxed);
+            page.sample("apiserver_current_inflight_requests", &labels, &count);
+        }
+        let lasting = self.lasting.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        page.head("apiserver_longrunning_requests", "gauge", "Watches that are open");
+        for (labels, count) in &lasting {
+            page.sample("apiserver_longrunning_requests", &labels.to_string(), count);
+        }
+        stored(server, &mut page);
+        process(&mut page);
+        page.0
+    }
+
+    fn durations(&self, page: &mut Page) {
+        let durations = self.durations.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        page.head(DURATION, "histogram", "How long requests took");
+        for (labels, row) in &durations {
+            for (bound, count) in BUCKETS.iter().zip(&row.buckets) {
+                page.sample(
+                    &format!("{DURATION}_bucket"),
+                    &format!("{labels},le=\"{bound}\""),
+                    count,
+                );
+            }
+            page.sample(
+                &format!("{DURATION}_bucket"),
+                &format!("{labels},le=\"+Inf\""),
+                &row.count,
+            );
+            page.sample(&format!("{DURATION}_sum"), &labels.to_string(), &row.seconds);
+            page.sample(&format!("{DURATION}_count"), &labels.to_string(), &row.count);
+        }
+    }
+}
+
+fn stored(server: &Inner, page: &mut Page) {
+    let store = server.objects.store();
+    let buckets = store.buckets();
+    let counts: Vec<(&str, &str, usize)> = buckets
+        .iter()
+        .map(|bucket| {
+            let (group, plural) = bucket.split_once('/').unwrap_or(("", bucket));
+            (group, plural, store.count(bucket, ""))
+        })
+        .collect();
+    // The second has taken the place of the first upstream; dashboards ask for either.
+    page.head("apiserver_storage_objects", "gauge", "Objects that are stored");
+    for (group, plural, count) in &counts {
+        let resource = GroupResource { group, resource: plural };
+        page.sample("apiserver_storage_objects", &format!("resource=\"{resource}\""), count);
+    }
+    page.head("apiserver_resource_objects", "gauge", "Objects that are stored");
+    for (group, plural, count) in &counts {
+        let labels = format!("group=\"{group}\",resource=\"{plural}\"");
+        page.sample("apiserver_resource_objects", &labels, count);
+    }
+    if let Some(size) = store.size_on_disk() {
+        let name = "apiserver_storage_size_bytes";
+        page.head(name, "gauge", "The size of the file behind the store");
+        page.sample(name, "storage_cluster_id=\"etcd-0\"", &size);
+    }
+}
+
+/// What is known of the process, where the system tells.
+fn process(page: &mut Page) {
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return };
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    if let Some(kilobytes) = kilobytes {
+        let name = "process_resident_memory_bytes";
+        page.head(name, "gauge", "Memory that the process has in RAM");
+        page.sample(name, "", &(kilobytes * 1024));
+    }
+}
+
+impl std::fmt::Display for Labels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { verb, group, version, resource, subresource, scope, dry_run } = self;
+        write!(
+            f,
+            "component=\"apiserver\",dry_run=\"{dry_run}\",group=\"{group}\",\
+             resource=\"{resource}\",scope=\"{scope}\",subresource=\"{subresource}\",\
+             verb=\"{verb}\",version=\"{version}\""
+        )
+    }
+}
+
+#[derive(Default)]
+struct Page(String);
+
+// Writing into a string cannot fail.
+impl Page {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(self.0, "# HELP {name} {help}.\n# TYPE {name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &str, value: &dyn std::fmt::Display) {
+        let _ = match labels {
+            "" => writeln!(self.0, "{name} {value}"),
+            labels => writeln!(self.0, "{name}{{{labels}}} {value}"),
+        };
+    }
+}

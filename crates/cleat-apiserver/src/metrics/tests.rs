@@ -1,0 +1,106 @@
+use std::collections::BTreeSet;
+
+use axum::body::Body;
+use cleat_store::{Limits, Store};
+use http::Request;
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+use crate::admission::Admission;
+use crate::authn::Authenticator;
+use crate::{Config, Server};
+
+async fn server() -> Server {
+    let config = Config {
+        store: Store::in_memory(Limits::default()),
+        authenticator: Authenticator::new(),
+        authority: None,
+        pretend_workloads: false,
+        admission: Admission::default(),
+        audit: None,
+    };
+    Server::start(config).await.unwrap()
+}
+
+async fn send(router: axum::Router, method: &str, uri: &str, body: Value) -> (u16, String) {
+    let body = if body.is_null() { Body::empty() } else { Body::from(body.to_string()) };
+    let request = Request::builder().method(method).uri(uri).body(body).unwrap();
+    let response = router.oneshot(request).await.unwrap();
+    let code = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (code, String::from_utf8(body.to_vec()).unwrap())
+}
+
+/// What the page says, without what it says about the process.
+async fn page(server: &Server) -> Vec<String> {
+    let (code, text) = send(server.router(), "GET", "/metrics", Value::Null).await;
+    assert_eq!(code, 200);
+    text.lines().map(str::to_owned).collect()
+}
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+const MAP_LABELS: &str = "component=\"apiserver\",dry_run=\"\",group=\"\",resource=\"configmaps\",\
+                          scope=\"resource\",subresource=\"\",verb=\"POST\",version=\"v1\"";
+
+#[tokio::test]
+async fn requests_are_counted_by_what_dashboards_ask_for() {
+    let server = server().await;
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    for want in [201, 409] {
+        assert_eq!(send(server.router(), "POST", MAPS, map.clone()).await.0, want);
+    }
+    let page = page(&server).await;
+    for line in [
+        format!("apiserver_request_total{{code=\"201\",{MAP_LABELS}}} 1"),
+        format!("apiserver_request_total{{code=\"409\",{MAP_LABELS}}} 1"),
+        format!("apiserver_request_duration_seconds_bucket{{{MAP_LABELS},le=\"60\"}} 2"),
+        format!("apiserver_request_duration_seconds_bucket{{{MAP_LABELS},le=\"+Inf\"}} 2"),
+        format!("apiserver_request_duration_seconds_count{{{MAP_LABELS}}} 2"),
+        "apiserver_current_inflight_requests{request_kind=\"mutating\"} 0".to_owned(),
+        "apiserver_current_inflight_requests{request_kind=\"readOnly\"} 1".to_owned(),
+    ] {
+        assert!(page.contains(&line), "{line} is not in\n{}", page.join("\n"));
+    }
+    let stored = "apiserver_storage_objects{resource=\"configmaps\"} ";
+    assert!(page.iter().any(|line| line.starts_with(stored)), "{}", page.join("\n"));
+    let series: Vec<&str> = page
+        .iter()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.rsplit_once(' '))
+        .map(|(series, _)| series)
+        .collect();
+    let distinct: BTreeSet<&str> = series.iter().copied().collect();
+    assert_eq!(series.len(), distinct.len(), "a series is there twice:\n{}", page.join("\n"));
+}
+
+#[tokio::test]
+async fn what_clients_make_up_makes_no_rows() {
+    let server = server().await;
+    let nobody = server.router_as(crate::user::User::new("nobody", []));
+    for uri in ["/api/v1/one", "/apis/x%22y/v1/two", "/apis/z/v9/three/a/b", "/four"] {
+        for method in ["GET", "BREW"] {
+            send(nobody.clone(), method, uri, Value::Null).await;
+        }
+    }
+    let page = page(&server).await.join("\n");
+    for made_up in ["one", "x\"y", "two", "three", "four", "BREW", "brew"] {
+        assert!(!page.contains(&format!("\"{made_up}\"")), "{made_up} is in\n{page}");
+    }
+}
+
+#[tokio::test]
+async fn a_watch_is_counted_as_long_as_it_lasts() {
+    let server = server().await;
+    let open = "apiserver_longrunning_requests{component=\"apiserver\",dry_run=\"\",group=\"\",\
+                resource=\"configmaps\",scope=\"namespace\",subresource=\"\",verb=\"WATCH\",\
+                version=\"v1\"}";
+    let uri = format!("{MAPS}?watch=true");
+    let request = Request::builder().uri(uri).body(Body::empty()).unwrap();
+    let watch = server.router().oneshot(request).await.unwrap();
+    assert!(page(&server).await.contains(&format!("{open} 1")));
+    let read_only = "apiserver_current_inflight_requests{request_kind=\"readOnly\"} 1".to_owned();
+    assert!(page(&server).await.contains(&read_only));
+    drop(watch);
+    assert!(page(&server).await.contains(&format!("{open} 0")));
+}

@@ -1,0 +1,104 @@
+//! What admission expressions may speak of, converted once for all expressions about a request.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use cel::{
+    Value as CelValue,
+    objects::{Key, Map},
+};
+use serde_json::Value;
+
+use super::{Expression, Failure, value};
+
+/// Variables by name, and values computed from them.
+///
+/// A computed value that failed is left out, so that only an expression that gets as far as asking
+/// for it fails.
+#[derive(Clone, Debug, Default)]
+pub struct Scope {
+    variables: Vec<(&'static str, CelValue)>,
+    computed: HashMap<Key, CelValue>,
+    failed: BTreeMap<String, String>,
+}
+
+/// What an expression came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Boolean(bool),
+    Text(String),
+    Null,
+    Other,
+}
+
+impl Scope {
+    pub fn set(&mut self, name: &'static str, value: &Value) {
+        self.bind(name, value::untyped(value));
+    }
+
+    fn bind(&mut self, name: &'static str, value: CelValue) {
+        self.variables.retain(|(known, _)| *known != name);
+        self.variables.push((name, value));
+    }
+
+    /// Computes `variables.NAME` from what is known so far.
+    pub fn compute(&mut self, name: &str, expression: &Expression) {
+        match self.run(expression) {
+            Ok(value) => {
+                self.computed.insert(Key::String(Arc::new(name.to_owned())), value);
+                self.show_computed();
+            }
+            Err(why) => self.fail(name, &why),
+        }
+    }
+
+    /// Notes why there is no `variables.NAME`.
+    pub fn fail(&mut self, name: &str, why: &str) {
+        self.failed.insert(name.to_owned(), why.to_owned());
+        self.show_computed();
+    }
+
+    fn show_computed(&mut self) {
+        let map = Map { map: Arc::new(self.computed.clone()) };
+        self.bind("variables", CelValue::Map(map));
+    }
+
+    /// What an expression comes to. The error is worded like kube-apiserver's.
+    pub fn evaluate(&self, expression: &Expression) -> Result<Outcome, String> {
+        self.run(expression).map(|value| match value {
+            CelValue::Bool(flag) => Outcome::Boolean(flag),
+            CelValue::String(text) => Outcome::Text(text.to_string()),
+            CelValue::Null => Outcome::Null,
+            _ => Outcome::Other,
+        })
+    }
+
+    /// Whether a condition holds.
+    pub fn holds(&self, condition: &Expression) -> Result<bool, String> {
+        match self.evaluate(condition)? {
+            Outcome::Boolean(holds) => Ok(holds),
+            _ => Err("cel expression must evaluate to a bool".to_owned()),
+        }
+    }
+
+    fn run(&self, expression: &Expression) -> Result<CelValue, String> {
+        expression.evaluate(&self.variables).map_err(|failure| match failure {
+            Failure::OverBudget => "validation failed due to running out of cost budget, no further validation rules will be run".to_owned(),
+            Failure::NoSuchOverload => "no such overload".to_owned(),
+            Failure::Other(why) => self.blamed(expression, why),
+        })
+    }
+
+    /// A computed value that is missing is missing because it failed, and that is what to say.
+    fn blamed(&self, expression: &Expression, why: String) -> String {
+        let missing = why.strip_prefix("no such key: ").filter(|_| expression.uses("variables"));
+        match missing.and_then(|name| Some((name, self.failed.get(name)?))) {
+            Some((name, cause)) => {
+                format!("composited variable {name:?} fails to evaluate: {cause}")
+            }
+            None => why,
+        }
+    }
+}
