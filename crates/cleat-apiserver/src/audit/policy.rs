@@ -126,7 +126,8 @@ impl Policy {
             return Err(PolicyError::NoRules);
         }
         let mixed = |rule: &Rule| {
-            !rule.paths.is_empty() && !(rule.resources.is_empty() && rule.namespaces.is_empty())
+            let names_objects = !rule.resources.is_empty() || !rule.namespaces.is_empty();
+            names_objects && !rule.paths.is_empty()
         };
         match policy.rules.iter().position(mixed) {
             Some(index) => Err(PolicyError::Mixed(index)),

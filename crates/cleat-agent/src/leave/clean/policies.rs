@@ -1,5 +1,6 @@
 //! What stands for the policies on record on the cluster, and what it lists as made by it.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Part};
@@ -71,9 +72,9 @@ impl Context {
             let target = Target { version: template.version.clone(), id: id.clone() };
             let marked = Marked::read(target, kind, live);
             for name in made_kinds(std::slice::from_ref(&marked)) {
-                if !resources.contains_key(&name) {
-                    let kind = self.kind(&name).await;
-                    resources.insert(name, kind);
+                if let Entry::Vacant(unread) = resources.entry(name) {
+                    let kind = self.kind(unread.key()).await;
+                    unread.insert(kind);
                 }
             }
             let listed = listed(&marked, &resources).map(|all| {

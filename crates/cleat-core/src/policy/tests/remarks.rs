@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use serde_json::{Value, json};
 
-use super::stories::{observed, policy};
+use super::site::{observed, policy};
 use crate::policy::observed::Owner;
 use crate::policy::{apart, plan};
 use crate::write::Write;
