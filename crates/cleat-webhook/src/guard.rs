@@ -1,12 +1,13 @@
 //! Deletions of what is large on a hub: asked about only where somebody chose to be (`--guard-…`).
 
 use cleat_api::manifestwork::ManifestWork;
+use cleat_api::manifestworkreplicaset::{SET_LABEL, key};
 use cleat_api::policy::Policy;
 use cleat_api::removalpreview::{PLAN_LABEL, RemovalPreview};
 use cleat_core::leave::carried::on_cluster;
-use cleat_core::preview::guard::{Matter, Threshold, approved, covers, refusal, size};
-use kube::Client;
+use cleat_core::preview::guard::{Matter, Threshold, Works, approved, covers, refusal, size};
 use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt as _};
 use serde_json::Value;
 
 use crate::review::No;
@@ -48,11 +49,29 @@ async fn judge(
         let questions: Api<RemovalPreview> = Api::all(hub_client.clone());
         let of_plan = ListParams::default().labels(&format!("{PLAN_LABEL}={plan}"));
         let found = questions.list(&of_plan).await?;
-        if found.items.iter().any(|question| covers(matter, object, question)) {
+        let works = match matter {
+            Matter::ReplicaSet => works(hub_client, object).await?,
+            Matter::Work | Matter::Policy | Matter::Cluster => Works::new(),
+        };
+        if found.items.iter().any(|question| covers(matter, object, &works, question)) {
             return Ok(None);
         }
     }
     Ok(Some(refusal(matter, object, size, plan)))
+}
+
+/// The works that a set has on all its clusters.
+async fn works(hub_client: &Client, set: &Value) -> kube::Result<Works> {
+    let text = |pointer: &str| set.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let key = key(text("/metadata/namespace"), text("/metadata/name"));
+    let works: Api<ManifestWork> = Api::all(hub_client.clone());
+    let of_set = ListParams::default().labels(&format!("{SET_LABEL}={key}"));
+    let works = works.list_metadata(&of_set).await?;
+    Ok(works
+        .items
+        .into_iter()
+        .map(|work| (work.namespace().unwrap_or_default(), work.name_any()))
+        .collect())
 }
 
 /// How many objects works and policies have on a cluster.

@@ -5,6 +5,7 @@
 //! what it belongs to, and is never held up.
 
 use alloc::borrow::ToOwned as _;
+use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 
@@ -115,8 +116,12 @@ pub fn approved(object: &Value) -> Option<&str> {
     plausible.then_some(plan)
 }
 
+/// The works of a set: their clusters, and their names there.
+pub type Works = BTreeSet<(String, String)>;
+
 /// Whether a question that bears the approved plan is about the end of this object, and was answered.
-pub fn covers(matter: Matter, object: &Value, question: &RemovalPreview) -> bool {
+/// `works` are its own, if it is a set.
+pub fn covers(matter: Matter, object: &Value, works: &Works, question: &RemovalPreview) -> bool {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
     let asked = &question.spec;
@@ -129,8 +134,7 @@ pub fn covers(matter: Matter, object: &Value, question: &RemovalPreview) -> bool
             Matter::Work => cluster == namespace && asked.work == name,
             Matter::Cluster => cluster == name && asked.leave.is_some(),
             Matter::Policy => asked.policy == format!("{namespace}.{name}"),
-            // Which works are a set's is known from their labels only.
-            Matter::ReplicaSet => !asked.work.is_empty(),
+            Matter::ReplicaSet => works.contains(&(cluster.to_owned(), asked.work.clone())),
         }
 }
 
@@ -232,7 +236,7 @@ mod tests {
         let answered = || json!({ "answeredAt": "2026-01-01T00:00:00Z" });
         let object = work(json!({ "namespace": "c1", "name": "w" }), json!({}));
         let covered = |namespace: &str, spec: Value, status: Value| {
-            covers(Matter::Work, &object, &question(namespace, spec, status))
+            covers(Matter::Work, &object, &Works::new(), &question(namespace, spec, status))
         };
         assert!(covered("c1", json!({ "work": "w" }), answered()));
         assert!(!covered("c1", json!({ "work": "w" }), json!({})));
@@ -242,6 +246,13 @@ mod tests {
         // Agreeing to a change is not agreeing to the end.
         let proposed = json!({ "work": "w", "proposed": { "name": "w", "spec": {} } });
         assert!(!covered("c1", proposed, answered()));
+        let works = Works::from([("c1".to_owned(), "shop-1".to_owned())]);
+        let of_set = |namespace: &str, work: &str| {
+            let question = question(namespace, json!({ "work": work }), answered());
+            covers(Matter::ReplicaSet, &json!({}), &works, &question)
+        };
+        assert!(of_set("c1", "shop-1"));
+        assert!(!of_set("c1", "w") && !of_set("c2", "shop-1"), "it is about another's works");
         let size = Size { objects: 30, clusters: 1 };
         assert_eq!(
             refusal(Matter::Work, &object, size, None),

@@ -1,9 +1,11 @@
 //! A hub that refuses large deletions unless somebody looked first: asked by real and embedded servers.
 
+use std::fmt::Debug;
+
 use anyhow::Result;
 use cleat_api::admission::Rules;
 use cleat_api::manifestwork::ManifestWork;
-use cleat_api::manifestworkreplicaset::SET_LABEL;
+use cleat_api::manifestworkreplicaset::{ManifestWorkReplicaSet, SET_LABEL, key};
 use cleat_api::removalpreview::{APPROVED_PLAN, PLAN_LABEL, RemovalPreview};
 use cleat_core::preview::guard::Threshold;
 use cleat_hub::prepare::{install_webhooks, prepare_hub};
@@ -12,6 +14,8 @@ use cleat_world::eventually;
 use cleat_world::webhook::serve;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use kube::core::Status;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{Place, create, delete, parse, refusal};
@@ -38,7 +42,7 @@ async fn guarded() -> Result<Place> {
     Ok(place)
 }
 
-async fn work(place: &Place, name: &str, count: usize, metadata: Value) -> Result<()> {
+fn workload(count: usize) -> Value {
     let manifest = |number: usize| {
         json!({
             "apiVersion": "v1", "kind": "ConfigMap",
@@ -46,11 +50,42 @@ async fn work(place: &Place, name: &str, count: usize, metadata: Value) -> Resul
         })
     };
     let manifests: Vec<Value> = (0..count).map(manifest).collect();
+    json!({ "workload": { "manifests": manifests } })
+}
+
+async fn work(place: &Place, name: &str, count: usize, metadata: Value) -> Result<()> {
     let mut metadata = metadata;
     metadata["name"] = name.into();
-    let spec = json!({ "workload": { "manifests": manifests } });
-    create::<ManifestWork>(&place.api(), json!({ "metadata": metadata, "spec": spec })).await?;
+    let work = json!({ "metadata": metadata, "spec": workload(count) });
+    create::<ManifestWork>(&place.api(), work).await?;
     Ok(())
+}
+
+/// A question about a work that bears the plan, and was answered.
+async fn answered(place: &Place, name: &str, work: &str) -> Result<()> {
+    let questions: Api<RemovalPreview> = place.api();
+    let metadata = json!({ "name": name, "labels": { PLAN_LABEL: PLAN } });
+    create(&questions, json!({ "metadata": metadata, "spec": { "work": work } })).await?;
+    answer(&questions, name).await
+}
+
+async fn answer(questions: &Api<RemovalPreview>, name: &str) -> Result<()> {
+    let answer = json!({ "status": { "answeredAt": "2026-01-01T00:00:00Z" } });
+    questions.patch_status(name, &PatchParams::default(), &Patch::Merge(answer)).await?;
+    Ok(())
+}
+
+/// What whoever deletes is told, once the webhook is asked.
+async fn refused<K>(all: &Api<K>, name: &str) -> Result<Status>
+where
+    K: Clone + DeserializeOwned + Debug,
+{
+    let rehearsed = DeleteParams { dry_run: true, ..DeleteParams::default() };
+    let refused = eventually("the webhook to be asked", || async {
+        Ok(all.delete(name, &rehearsed).await.err())
+    })
+    .await?;
+    Ok(refusal::<()>(Err(refused)))
 }
 
 async fn approve(place: &Place, work: &str) -> Result<()> {
@@ -67,12 +102,7 @@ async fn a_large_deletion_needs_a_plan_that_somebody_looked_at() -> Result<()> {
     work(&place, "large", 3, json!({})).await?;
     work(&place, "small", 2, json!({})).await?;
     work(&place, "of-a-set", 3, json!({ "labels": { SET_LABEL: "n.s" } })).await?;
-    let rehearsed = DeleteParams { dry_run: true, ..DeleteParams::default() };
-    let refused = eventually("the webhook to be asked", || async {
-        Ok(works.delete("large", &rehearsed).await.err())
-    })
-    .await?;
-    let status = refusal::<()>(Err(refused));
+    let status = refused(&works, "large").await?;
     assert_eq!((status.code, &*status.reason), (403, "Forbidden"));
     let expected = format!(
         "deleting it concerns 3 objects on 1 cluster, and no plan was approved. Look with `cleat \
@@ -92,10 +122,30 @@ async fn a_large_deletion_needs_a_plan_that_somebody_looked_at() -> Result<()> {
         create(&questions, json!({ "metadata": metadata, "spec": { "work": work } })).await?;
         let status = refusal(works.delete("large", &DeleteParams::default()).await);
         assert!(status.message.contains("is not one of it"), "{}", status.message);
-        let answer = json!({ "status": { "answeredAt": "2026-01-01T00:00:00Z" } });
-        questions.patch_status(name, &PatchParams::default(), &Patch::Merge(answer)).await?;
+        answer(&questions, name).await?;
     }
     delete(&works, "large").await?;
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(place.client.clone());
+    delete(&configurations, &place.namespace).await
+}
+
+#[tokio::test]
+async fn a_plan_about_anybodys_work_was_good_for_any_set() -> Result<()> {
+    let place = guarded().await?;
+    let sets: Api<ManifestWorkReplicaSet> = place.api();
+    let metadata = json!({ "name": "shop", "annotations": { APPROVED_PLAN: PLAN } });
+    let spec = json!({ "manifestWorkTemplate": workload(3), "placementRefs": [{ "name": "all" }] });
+    create(&sets, json!({ "metadata": metadata, "spec": spec })).await?;
+    let counted = Patch::Merge(json!({ "status": { "summary": { "total": 1 } } }));
+    sets.patch_status("shop", &PatchParams::default(), &counted).await?;
+    let of_set = json!({ "labels": { SET_LABEL: key(&place.namespace, "shop") } });
+    work(&place, "shop-1", 3, of_set).await?;
+    work(&place, "other", 1, json!({})).await?;
+    answered(&place, "of-other", "other").await?;
+    let status = refused(&sets, "shop").await?;
+    assert!(status.message.contains("is not one of it"), "{}", status.message);
+    answered(&place, "of-shop", "shop-1").await?;
+    delete(&sets, "shop").await?;
     let configurations: Api<ValidatingWebhookConfiguration> = Api::all(place.client.clone());
     delete(&configurations, &place.namespace).await
 }
