@@ -23,6 +23,7 @@ use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::manifestwork::ManifestWork;
 use cleat_core::leave::agent::{self, Besides, Held, Standing};
 use cleat_core::leave::ground::is_ground;
+use cleat_core::number::number;
 use cleat_core::registration::hub;
 use cleat_core::work::WORK_FINALIZER;
 use cleat_core::write::{Outcome, Side};
@@ -230,7 +231,7 @@ impl Context {
         let all = all.map_err(|error| format!("the ledgers cannot be listed: {error}"))?;
         let ours = all.items.iter().filter(|one| one.spec.hub_hash == self.leave.hub_hash).count();
         if ours > 0 {
-            what.push(format!("{ours} ledgers of works"));
+            what.push(number(ours, "ledger of a work", "ledgers of works"));
         }
         // A work that is ours to end may be about to get a ledger.
         let works: Api<ManifestWork> =
@@ -241,7 +242,7 @@ impl Context {
             all.items.iter().filter(|one| one.finalizers().iter().any(|f| f == WORK_FINALIZER));
         match with_us.count() {
             0 => {}
-            count => what.push(format!("{count} works")),
+            count => what.push(number(count, "work", "works")),
         }
         for other in &self.leave.remains {
             what.extend(other.remains().await?);

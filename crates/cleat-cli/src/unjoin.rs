@@ -14,6 +14,7 @@ use cleat_api::manifestwork::ManifestWork;
 use cleat_api::policy::Policy;
 use cleat_core::condition::{find, holds};
 use cleat_core::leave::carried::Carried;
+use cleat_core::number::number;
 use cleat_core::registration::{hub, place};
 use cleat_core::write::{Action, Outcome, Propagation, Side, Write};
 use cleat_runtime::execute::Executor;
@@ -216,7 +217,8 @@ async fn summary(hub_client: &Client, cluster: &ManagedCluster, name: &str) -> R
     let left: usize = found.iter().map(|record| record.spec.objects.len()).sum();
     match found.first().map(|record| record.spec.reason) {
         Some(reason) if left > 0 => println!(
-            "{name} has left; {left} objects stay there ({}): `cleat leftovers show {name}`",
+            "{name} has left; {} there ({}): `cleat leftovers show {name}`",
+            number(left, "object stays", "objects stay"),
             reason.as_str()
         ),
         _ => println!("{name} has left; nothing of the fleet stays there"),

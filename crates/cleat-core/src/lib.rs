@@ -19,6 +19,7 @@ pub mod id;
 pub mod lease;
 pub mod leave;
 pub mod name;
+pub mod number;
 pub mod placement;
 pub mod policy;
 pub mod policy_sync;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
 use cleat_api::removalpreview::{PreviewVerdict, PreviewedObject};
+use cleat_core::number::number;
 use serde_json::{Value, json};
 
 use super::ask::{Answer, Foreseen};
@@ -111,8 +112,7 @@ pub(crate) fn summary(foreseen: &Foreseen) -> String {
     }
     let answered = foreseen.clusters.iter().filter(|one| one.answer.is_some()).count();
     let silent = foreseen.clusters.len() - answered;
-    let clusters =
-        |count: usize| if count == 1 { "1 cluster".into() } else { format!("{count} clusters") };
+    let clusters = |count: usize| number(count, "cluster", "clusters");
     let mut counted: Vec<String> =
         counts.iter().map(|(verdict, count)| format!("{count} {}", told(*verdict))).collect();
     if along > 0 {

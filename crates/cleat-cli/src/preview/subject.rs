@@ -5,6 +5,7 @@ use std::fmt;
 use anyhow::Result;
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_core::digest::digest;
+use cleat_core::number::number;
 use serde_json::Value;
 
 use crate::Refused;
@@ -132,8 +133,7 @@ impl fmt::Display for Subject {
         let (kind, namespace, name) = match self {
             Self::Leave { cluster, .. } => return write!(f, "cluster {cluster}"),
             Self::Apply { documents } => {
-                let objects = if documents.len() == 1 { "object" } else { "objects" };
-                return write!(f, "{} {objects} to apply", documents.len());
+                return write!(f, "{} to apply", number(documents.len(), "object", "objects"));
             }
             Self::Object { kind, namespace: None, name } => return write!(f, "{kind} {name}"),
             Self::Work { cluster, name } => ("manifestwork", cluster, name),

@@ -14,6 +14,7 @@ use super::object::{self, Thing, Trail, id, id_of, list, text};
 use super::question::{Found, Look, Place, Unread};
 use super::tree::{Node, Reason, Weight};
 use super::{Wish, ago, conditions};
+use crate::number::number;
 
 pub(super) const GROUP: &str = "cluster.open-cluster-management.io";
 const WORKS: (&str, &str) = ("work.open-cluster-management.io", "manifestworks");
@@ -196,15 +197,16 @@ pub(super) fn leaving(look: &Look<'_>, thing: &Thing<'_>, trail: &Trail) -> Vec<
     }));
     children.extend(silent(look, thing));
     let mut left: Vec<Node> = Vec::new();
-    for (of, what) in [(WORKS, "works"), (POLICIES, "policies")] {
+    for (of, [one, more]) in [(WORKS, ["work", "works"]), (POLICIES, ["policy", "policies"])] {
         let all = look.list(Place::Here, of, (name, ""));
         if let Some(unread) = all.unread {
-            children.push(Node::unread(&format!("its {what}"), unread));
+            children.push(Node::unread(&format!("its {more}"), unread));
         }
         if all.items.is_empty() {
             continue;
         }
-        let text = format!("{} {what} are left", all.items.len());
+        let verb = if all.items.len() == 1 { "is" } else { "are" };
+        let text = format!("{} {verb} left", number(all.items.len(), one, more));
         let mut going: Vec<&Value> = all.items.iter().collect();
         // What is blocked is worth more than what merely goes.
         going.sort_by_key(|one| list(one, "/status/removal/blocked").is_empty());

@@ -14,6 +14,7 @@ use super::question::{Answer, Found, Look, Place, Question, Unread};
 use super::tree::{Node, Reason, Weight, kubectl};
 use super::{Wish, conditions, denial, webhook};
 use crate::id::Id;
+use crate::number::number;
 
 /// How many kinds of trouble are told; the rest is counted.
 const GROUPS: usize = 6;
@@ -75,8 +76,8 @@ fn contents(look: &Look<'_>, thing: &Thing<'_>, trail: &Trail) -> Vec<Node> {
     let mut children = Vec::new();
     if !left.is_empty() {
         let more = if contents.more.is_empty() { "" } else { "at least " };
-        let many = if left.len() == 1 { "object is" } else { "objects are" };
-        let text = format!("{more}{} {many} left in it: {}", left.len(), counts(&left));
+        let objects = number(left.len(), "object is", "objects are");
+        let text = format!("{more}{objects} left in it: {}", counts(&left));
         let node = Node::blocks(Reason::NamespaceContent, text);
         children.push(node.with(grouped(look, thing.place, &left, trail)));
     }

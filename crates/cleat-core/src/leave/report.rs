@@ -17,6 +17,7 @@ use super::hub::{Observed, Way, way};
 use super::{finish, obstacle};
 use crate::condition::{self, Said, Status};
 use crate::lease::Pulse;
+use crate::number::number;
 use crate::registration::hub::{failure, target};
 use crate::write::{Action, Outcome, Side, Write};
 
@@ -130,9 +131,8 @@ fn left(all: &[Carried]) -> String {
         *counts.entry(one.kind.as_str()).or_default() += 1;
     }
     let plural = |(kind, count): (&str, usize)| match (kind, count) {
-        (kind, 1) => format!("1 {kind}"),
-        ("policy", count) => format!("{count} policies"),
-        (kind, count) => format!("{count} {kind}s"),
+        ("policy", count) => number(count, "policy", "policies"),
+        (kind, count) => number(count, kind, &format!("{kind}s")),
     };
     let parts: Vec<String> = counts.into_iter().rev().map(plural).collect();
     let verb = if all.len() == 1 { "is" } else { "are" };

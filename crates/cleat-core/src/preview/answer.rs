@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::id::Id;
+use crate::number::number;
 use crate::work::contents::{Found, comes_with_every_namespace};
 use crate::work::outlook::{Foreseen, Prospect};
 
@@ -179,8 +180,8 @@ fn changed(changes: &[String]) -> Vec<String> {
 fn counted(ids: &[&Id]) -> String {
     let some: Vec<String> = ids.iter().take(NAMED).map(|id| id.to_string()).collect();
     let dots = if ids.len() > NAMED { ", …" } else { "" };
-    let objects = if ids.len() == 1 { "object" } else { "objects" };
-    format!("{} {objects} ({}{dots})", ids.len(), some.join(", "))
+    let objects = number(ids.len(), "object", "objects");
+    format!("{objects} ({}{dots})", some.join(", "))
 }
 
 fn blockers(one: &Foreseen, inquiry: &Inquiry) -> Vec<String> {

@@ -15,6 +15,8 @@ use cleat_api::policy::name::ROOT_POLICY;
 use cleat_api::removalpreview::{APPROVED_PLAN, RemovalPreview};
 use serde_json::Value;
 
+use crate::number::number;
+
 /// What goes without being asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threshold {
@@ -152,16 +154,15 @@ pub fn refusal(matter: Matter, object: &Value, size: Size, plan: Option<&str>) -
             format!("cleat delete {kind}/{name} -n {namespace} --plan HASH"),
         ),
     };
-    let objects = if size.objects == 1 { "object" } else { "objects" };
-    let clusters = if size.clusters == 1 { "cluster" } else { "clusters" };
+    let objects = number(size.objects, "object", "objects");
+    let clusters = number(size.clusters, "cluster", "clusters");
     let approval = match plan {
         None => "no plan was approved".to_owned(),
         Some(plan) => format!("plan {plan} is not one of it, or too old"),
     };
     format!(
-        "deleting it concerns {} {objects} on {} {clusters}, and {approval}. Look with `{look}`, then \
-         `{go}`",
-        size.objects, size.clusters
+        "deleting it concerns {objects} on {clusters}, and {approval}. Look with `{look}`, then \
+         `{go}`"
     )
 }
 

@@ -14,6 +14,7 @@ use super::assign::{Assigned, Hold};
 use super::child::Child;
 use super::condition::{self, Condition};
 use super::{BATCH, Decided, Observed, Setback, Setbacks, intents, rollouts, some};
+use crate::number::number;
 use crate::rollout::{Rollout, Standing};
 use crate::write::{Action, Outcome, Plan, Side, Write};
 
@@ -412,7 +413,9 @@ fn leaving(seen: &Observed, done: &[Vec<Outcome>], setbacks: &Setbacks) -> Optio
     let names: Vec<String> =
         children.iter().map(|child| format!("{}/{}", child.cluster, child.name)).collect();
     let names = some(names.iter().map(|name| &**name));
-    let mut message = format!("{} works remain: {names}", children.len());
+    let verb = if children.len() == 1 { "remains" } else { "remain" };
+    let works = number(children.len(), "work", "works");
+    let mut message = format!("{works} {verb}: {names}");
     match failing(setbacks).first() {
         Some((at, why)) => message.push_str(&format!("; {at} cannot be deleted: {why}")),
         None => message.push_str("; each goes once its cluster's agent removed what it applied"),

@@ -178,8 +178,8 @@ async fn what_it_makes_is_validated_and_shown_to_those_who_validate() -> Result<
 async fn a_pod_gets_a_container_and_the_container_what_all_containers_get() -> Result<()> {
     let place = Place::new("mutating").await?;
     let pods: Api<Pod> = place.api();
-    let webhook = Webhook::answering(|request| match request["kind"]["kind"].as_str() {
-        Some("Pod") => patch(&json!([{
+    let webhook = Webhook::answering(|request| match request["operation"].as_str() {
+        Some("CREATE") => patch(&json!([{
             "op": "add", "path": "/spec/containers/-",
             "value": { "name": "sidecar", "image": "sidecar" },
         }])),

@@ -136,7 +136,10 @@ async fn a_plan_about_anybodys_work_was_good_for_any_set() -> Result<()> {
     let metadata = json!({ "name": "shop", "annotations": { APPROVED_PLAN: PLAN } });
     let spec = json!({ "manifestWorkTemplate": workload(3), "placementRefs": [{ "name": "all" }] });
     create(&sets, json!({ "metadata": metadata, "spec": spec })).await?;
-    let counted = Patch::Merge(json!({ "status": { "summary": { "total": 1 } } }));
+    let counted = Patch::Merge(json!({ "status": { "summary": {
+        "total": 1, "desiredTotal": 1, "updated": 1, "applied": 1, "available": 1,
+        "progressing": 0, "degraded": 0,
+    } } }));
     sets.patch_status("shop", &PatchParams::default(), &counted).await?;
     let of_set = json!({ "labels": { SET_LABEL: key(&place.namespace, "shop") } });
     work(&place, "shop-1", 3, of_set).await?;

@@ -61,7 +61,10 @@ impl Site {
         let maps: Api<ConfigMap> = Api::namespaced(reader.clone(), &self.name);
         let expected = names.contains(&"a");
         eventually("the right to read a to be as it is said", || async {
-            Ok((maps.get("a").await.is_ok() == expected).then_some(()))
+            // Whoever may read it may be told that it is gone by now.
+            let refused =
+                matches!(maps.get("a").await, Err(kube::Error::Api(no)) if no.code == 403);
+            Ok((refused != expected).then_some(()))
         })
         .await
     }
