@@ -39,6 +39,14 @@ bench-apiserver *ARGS:
 bench-lists *ARGS:
     cargo xtask bench lists {{ARGS}}
 
+# The store's file over ten million revisions
+bench-revisions *ARGS:
+    cargo xtask bench revisions {{ARGS}}
+
+# Our API server under churn for an hour: is its memory flat?
+soak *ARGS:
+    cargo xtask soak {{ARGS}}
+
 # How fast the agent carries works, beside bare loops on the same real kube-apiserver
 bench-work *ARGS:
     cargo xtask bench work {{ARGS}}

@@ -4,15 +4,16 @@
 //! A benchmark, not a test: it prints what it measured and which targets were missed, and fails only
 //! if it could not measure. It never compares with figures of another run or another machine.
 
-mod apiserver;
+pub(crate) mod apiserver;
 mod bare;
 mod fleet;
 mod lists;
 mod policy;
 mod policy_fleet;
-mod procs;
-mod stage;
-mod table;
+pub(crate) mod procs;
+mod revisions;
+pub(crate) mod stage;
+pub(crate) mod table;
 mod webhook;
 mod work;
 
@@ -28,6 +29,8 @@ pub(crate) enum Args {
     Apiserver(apiserver::Args),
     /// Memory of our API server while everything is listed
     Lists(lists::Args),
+    /// The store's file over millions of revisions
+    Revisions(revisions::Args),
     /// Works: from the hub to a real kube-apiserver, and away again
     Work {
         /// A tenth of everything, to see that it runs
@@ -89,6 +92,7 @@ impl Args {
         match self {
             Args::Apiserver(args) => args.as_built,
             Args::Lists(args) => args.as_built,
+            Args::Revisions(args) => args.as_built,
             Args::Work { .. } => false,
             Args::Fleet { as_built, .. }
             | Args::PolicyFleet { as_built, .. }
@@ -108,6 +112,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             match args {
                 Args::Apiserver(args) => apiserver::run(args).await,
                 Args::Lists(args) => lists::run(args).await,
+                Args::Revisions(args) => revisions::run(args).await,
                 Args::Work { quick, workers } => work::run(*quick, *workers).await,
                 Args::Fleet { quick, clusters, as_built: _ } => fleet::run(*quick, clusters).await,
                 Args::PolicyFleet { quick, clusters, policies, as_built: _ } => {
@@ -126,7 +131,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 
 /// Builds what is measured, and has the optimised build of this program do the rest: a loop that is
 /// not optimised would make a poor measure.
-fn optimise() -> Result<()> {
+pub(crate) fn optimise() -> Result<()> {
     build()?;
     if cfg!(debug_assertions) {
         let program = crate::root().join("target").join("release").join("xtask");

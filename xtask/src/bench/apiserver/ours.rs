@@ -34,6 +34,13 @@ impl Ours {
         &self.process
     }
 
+    /// Bytes of the file that everything lies in.
+    pub(crate) fn stored(&self) -> Result<u64> {
+        let file = self.state.join("cleat.redb");
+        let found = std::fs::metadata(&file).with_context(|| format!("find {}", file.display()))?;
+        Ok(found.len())
+    }
+
     async fn wait(&mut self, begun: Instant) -> Result<f64> {
         let path = self.kubeconfig();
         // One that is there from before names the same address and keys as the next will.
