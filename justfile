@@ -31,6 +31,22 @@ kubectl:
 dryrun-fixtures *ARGS:
     cargo xtask dryrun-fixtures {{ARGS}}
 
+# Our API server beside kube-apiserver with etcd: the same load on both, and what it costs them
+bench-apiserver *ARGS:
+    cargo xtask bench apiserver {{ARGS}}
+
+# Memory of our API server while 200,000 objects are listed
+bench-lists *ARGS:
+    cargo xtask bench lists {{ARGS}}
+
+# The store's file over ten million revisions
+bench-revisions *ARGS:
+    cargo xtask bench revisions {{ARGS}}
+
+# Our API server under churn for an hour: is its memory flat?
+soak *ARGS:
+    cargo xtask soak {{ARGS}}
+
 # How fast the agent carries works, beside bare loops on the same real kube-apiserver
 bench-work *ARGS:
     cargo xtask bench work {{ARGS}}

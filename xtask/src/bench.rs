@@ -1,16 +1,19 @@
-//! `cargo xtask bench`: how fast it is, beside bare loops of requests or a smaller fleet of the same
-//! run.
+//! `cargo xtask bench`: how fast it is, beside bare loops of requests, another server or a smaller
+//! fleet of the same run.
 //!
 //! A benchmark, not a test: it prints what it measured and which targets were missed, and fails only
 //! if it could not measure. It never compares with figures of another run or another machine.
 
+pub(crate) mod apiserver;
 mod bare;
 mod fleet;
+mod lists;
 mod policy;
 mod policy_fleet;
-mod procs;
-mod stage;
-mod table;
+pub(crate) mod procs;
+mod revisions;
+pub(crate) mod stage;
+pub(crate) mod table;
 mod webhook;
 mod work;
 
@@ -22,6 +25,12 @@ use clap::Subcommand;
 
 #[derive(Subcommand)]
 pub(crate) enum Args {
+    /// Our API server beside kube-apiserver with etcd: the same load on both
+    Apiserver(apiserver::Args),
+    /// Memory of our API server while everything is listed
+    Lists(lists::Args),
+    /// The store's file over millions of revisions
+    Revisions(revisions::Args),
     /// Works: from the hub to a real kube-apiserver, and away again
     Work {
         /// A tenth of everything, to see that it runs
@@ -78,27 +87,32 @@ pub(crate) enum Args {
     },
 }
 
-pub(crate) fn run(args: &Args) -> Result<()> {
-    let as_built = matches!(
-        args,
-        Args::Fleet { as_built: true, .. }
-            | Args::PolicyFleet { as_built: true, .. }
-            | Args::Policy { as_built: true, .. }
-            | Args::Webhook { as_built: true, .. }
-    );
-    if !as_built {
-        build()?;
+impl Args {
+    fn as_built(&self) -> bool {
+        match self {
+            Args::Apiserver(args) => args.as_built,
+            Args::Lists(args) => args.as_built,
+            Args::Revisions(args) => args.as_built,
+            Args::Work { .. } => false,
+            Args::Fleet { as_built, .. }
+            | Args::PolicyFleet { as_built, .. }
+            | Args::Policy { as_built, .. }
+            | Args::Webhook { as_built, .. } => *as_built,
+        }
     }
-    if cfg!(debug_assertions) && !as_built {
-        // A loop that is not optimised would make a poor measure.
-        let program = crate::root().join("target").join("release").join("xtask");
-        let failed = Command::new(program).args(std::env::args_os().skip(1)).exec();
-        return Err(failed).context("run the optimised build of this program");
+}
+
+pub(crate) fn run(args: &Args) -> Result<()> {
+    if !args.as_built() {
+        optimise()?;
     }
     let runtime = crate::kubernetes::runtime()?;
     runtime.block_on(async {
         let done = async {
             match args {
+                Args::Apiserver(args) => apiserver::run(args).await,
+                Args::Lists(args) => lists::run(args).await,
+                Args::Revisions(args) => revisions::run(args).await,
                 Args::Work { quick, workers } => work::run(*quick, *workers).await,
                 Args::Fleet { quick, clusters, as_built: _ } => fleet::run(*quick, clusters).await,
                 Args::PolicyFleet { quick, clusters, policies, as_built: _ } => {
@@ -113,6 +127,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             _ = tokio::signal::ctrl_c() => bail!("interrupted"),
         }
     })
+}
+
+/// Builds what is measured, and has the optimised build of this program do the rest: a loop that is
+/// not optimised would make a poor measure.
+pub(crate) fn optimise() -> Result<()> {
+    build()?;
+    if cfg!(debug_assertions) {
+        let program = crate::root().join("target").join("release").join("xtask");
+        let failed = Command::new(program).args(std::env::args_os().skip(1)).exec();
+        return Err(failed).context("run the optimised build of this program");
+    }
+    Ok(())
 }
 
 fn build() -> Result<()> {

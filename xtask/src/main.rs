@@ -8,6 +8,7 @@ mod kubectl;
 mod kubernetes;
 mod modules;
 mod program;
+mod soak;
 mod tidy;
 mod tour;
 
@@ -38,6 +39,7 @@ enum Chore {
     /// A real Kubernetes to test on.
     #[command(subcommand)]
     Kubernetes(kubernetes::Args),
+    Soak(soak::Args),
     /// Licences, sources, dependency arrows, sizes and names of files.
     Tidy,
     Tour(tour::Args),
@@ -55,6 +57,7 @@ fn main() -> Result<()> {
         Chore::Generate(args) => generate::run(&args),
         Chore::Kubectl(args) => kubectl::run(&args),
         Chore::Kubernetes(args) => kubernetes::run(args),
+        Chore::Soak(args) => soak::run(&args),
         Chore::Tidy => tidy::run(),
         Chore::Tour(args) => tour::run(&args),
     }

@@ -35,6 +35,7 @@ use serde_json::{Value, json};
 
 use super::bare;
 use super::procs::{self, Process};
+use super::table::number;
 
 /// Nothing here takes so long unless something is broken.
 const PATIENCE: Duration = Duration::from_secs(3600);
@@ -286,9 +287,4 @@ fn compare(small: &Figures, large: &Figures) {
         let verdict = if grew <= by * LINEAR { "linear or better" } else { "WORSE than linear" };
         println!("  {what:24} {grew:6.2} times: {verdict}");
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "these are counts of thousands")]
-fn number(count: usize) -> f64 {
-    count as f64
 }

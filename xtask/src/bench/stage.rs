@@ -78,13 +78,16 @@ impl Stage {
 }
 
 pub(crate) async fn client(kubeconfig: &Path) -> Result<Client> {
-    let read = Kubeconfig::read_from(kubeconfig)?;
-    let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?;
     // The same way to connect as the agent's.
-    Ok(connect(config, "cleat-bench")?)
+    Ok(connect(config(kubeconfig).await?, "cleat-bench")?)
 }
 
-async fn namespace(client: &Client, name: &str) -> Result<()> {
+pub(crate) async fn config(kubeconfig: &Path) -> Result<kube::Config> {
+    let read = Kubeconfig::read_from(kubeconfig)?;
+    Ok(kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await?)
+}
+
+pub(crate) async fn namespace(client: &Client, name: &str) -> Result<()> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let namespace = serde_json::from_value(json!({ "metadata": { "name": name } }))?;
     namespaces.create(&PostParams::default(), &namespace).await?;

@@ -1,6 +1,6 @@
 //! How results are printed.
 
-/// One measurement beside that of the bare loop.
+/// One measurement beside that of the bare loop, or of whatever else it is compared with.
 pub(crate) struct Row {
     pub(crate) what: String,
     pub(crate) measured: String,
@@ -12,7 +12,12 @@ pub(crate) struct Row {
 }
 
 pub(crate) fn print(rows: &[Row]) {
-    let head = ["", "measured", "bare", "ratio", "target", ""].map(str::to_owned);
+    print_beside("bare", rows);
+}
+
+/// With a name for what the measurements stand beside.
+pub(crate) fn print_beside(other: &str, rows: &[Row]) {
+    let head = ["", "measured", other, "ratio", "target", ""].map(str::to_owned);
     let cells = rows.iter().map(|row| {
         let met = match row.met {
             None => "",
@@ -56,4 +61,9 @@ pub(crate) fn percentile(sorted: &[f64], part: f64) -> f64 {
     )]
     let index = (part * last as f64).ceil() as usize;
     sorted.get(index.min(last)).copied().unwrap_or_default()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "these are counts of millions at most")]
+pub(crate) fn number(count: usize) -> f64 {
+    count as f64
 }

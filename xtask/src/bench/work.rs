@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::bare::{self, IN_FLIGHT};
 use super::procs::{self, Process};
 use super::stage::{CLUSTER, NOBODY, Stage};
-use super::table::{self, Row, percentile};
+use super::table::{self, Row, number, percentile};
 
 /// How much of everything.
 struct Size {
@@ -103,11 +103,6 @@ pub(crate) async fn run(quick: bool, workers: Option<usize>) -> Result<()> {
     table::print(&rows);
     println!("load after: {}", procs::load()?);
     Ok(())
-}
-
-#[expect(clippy::cast_precision_loss, reason = "these are counts of thousands")]
-fn number(count: usize) -> f64 {
-    count as f64
 }
 
 fn work(name: &str, manifests: Vec<Value>) -> Result<ManifestWork> {
