@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn deletes_and_writes_meet_on_the_same_keys() {
         let keys = |deletes: bool| -> BTreeSet<u64> {
-            (0..400_000)
+            (0..400_000_u64)
                 .filter(|at| at.is_multiple_of(DELETES) == deletes)
                 .map(|at| key(at, 20_000))
                 .collect()

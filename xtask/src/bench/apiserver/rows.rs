@@ -18,6 +18,9 @@ enum Aim {
     Below(f64),
 }
 
+/// One of the measured loads.
+type Which = fn(&Figures) -> &Timed;
+
 pub(super) fn rows(size: &Size, ours: &Figures, theirs: Option<&Figures>) -> Vec<Row> {
     let mut rows = Vec::new();
     let clients = size.others();
@@ -29,7 +32,7 @@ pub(super) fn rows(size: &Size, ours: &Figures, theirs: Option<&Figures>) -> Vec
         let who = if *clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") };
         pair(&mut rows, &format!("create, {who}"), timed, other, rate, late);
     }
-    let others: [(&str, fn(&Figures) -> &Timed); 4] = [
+    let others: [(&str, Which); 4] = [
         ("get", |figures| &figures.gets),
         ("patch", |figures| &figures.patches),
         ("server-side apply", |figures| &figures.applies),
