@@ -26,6 +26,7 @@ use crate::authz::{self, Attributes, Authorize as _, ResourceTarget, Target};
 use crate::metrics::{Lasting, Metrics};
 use crate::negotiate::{self, BodyFormat};
 use crate::path::{self, PathError, RequestInfo};
+use crate::priority::Claim;
 use crate::query::Query;
 use crate::server::Inner;
 use crate::status::Status;
@@ -100,22 +101,7 @@ async fn handle(server: Arc<Inner>, owner: Option<&User>, request: Request) -> R
     });
     let answer = match requester {
         Err(status) => Err(status),
-        Ok(requester) => {
-            let admitted = admit(&server, requester, &mut asked, record.as_mut());
-            match admitted {
-                Err(status) => Err(status),
-                Ok(()) => match collect(body).await {
-                    Err(status) => Err(status),
-                    Ok(body) => {
-                        asked.body = body;
-                        if let Some(record) = &mut record {
-                            record.received(&asked);
-                        }
-                        answer(&server, &asked).await
-                    }
-                },
-            }
-        }
+        Ok(requester) => serve(&server, requester, &mut asked, body, record.as_mut()).await,
     };
     let refused = answer.as_ref().err().cloned();
     let mut response = answer.unwrap_or_else(|status| respond::refusal(&asked, &status));
@@ -130,6 +116,25 @@ async fn handle(server: Arc<Inner>, owner: Option<&User>, request: Request) -> R
         None => response,
         Some(record) => logged(record, refused.as_ref(), response).await,
     }
+}
+
+/// Everything between knowing who asks and having an answer.
+async fn serve(
+    server: &Arc<Inner>,
+    requester: User,
+    asked: &mut Asked,
+    body: Body,
+    mut record: Option<&mut Record>,
+) -> Result<Response, Status> {
+    let claim = Claim::of(&requester, &asked.info);
+    admit(server, requester, asked, record.as_deref_mut())?;
+    asked.body = collect(body).await?;
+    if let Some(record) = record {
+        record.received(asked);
+    }
+    // Not earlier: whoever is slow to send what they want keeps nobody else from a seat meanwhile.
+    let _seat = server.priority.seat(claim).await?;
+    answer(server, asked).await
 }
 
 /// A response whose end is noted when its stream ends, whoever ends that.

@@ -30,6 +30,7 @@ mod objects;
 pub mod openapi;
 mod patch;
 pub mod path;
+pub mod priority;
 pub mod protobuf;
 mod quantity;
 pub mod query;

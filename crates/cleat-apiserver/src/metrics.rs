@@ -3,7 +3,9 @@
 //! Labels come from what the server knows, never from what a client makes up, so that nobody can make
 //! the table grow.
 
+mod durations;
 mod exposition;
+mod flowcontrol;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +16,7 @@ use std::time::Duration;
 
 use http::header;
 
+pub(crate) use self::durations::Durations;
 use crate::http::Asked;
 use crate::server::Inner;
 
@@ -27,7 +30,7 @@ const BUCKETS: [f64; 23] = [
 #[derive(Default)]
 pub(crate) struct Metrics {
     requests: Mutex<BTreeMap<(Labels, u16), u64>>,
-    durations: Mutex<BTreeMap<Labels, Durations>>,
+    durations: Mutex<BTreeMap<Labels, Durations<{ BUCKETS.len() }>>>,
     lasting: Mutex<BTreeMap<Labels, i64>>,
     reading: AtomicI64,
     writing: AtomicI64,
@@ -43,13 +46,6 @@ struct Labels {
     subresource: String,
     scope: &'static str,
     dry_run: &'static str,
-}
-
-#[derive(Clone, Default)]
-struct Durations {
-    count: u64,
-    seconds: f64,
-    buckets: [u64; BUCKETS.len()],
 }
 
 /// A request that is being worked on, until this is dropped.
@@ -96,14 +92,8 @@ impl InFlight {
         if labels.verb == "WATCH" {
             return;
         }
-        let seconds = took.as_secs_f64();
         let mut durations = metrics.durations.lock().unwrap_or_else(PoisonError::into_inner);
-        let row = durations.entry(labels.clone()).or_default();
-        row.count += 1;
-        row.seconds += seconds;
-        for (bound, bucket) in BUCKETS.iter().zip(&mut row.buckets) {
-            *bucket += u64::from(seconds <= *bound);
-        }
+        durations.entry(labels.clone()).or_default().note(&BUCKETS, took);
     }
 
     /// Its answer has only begun.

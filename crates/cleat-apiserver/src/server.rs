@@ -19,6 +19,7 @@ use crate::housekeeping::{self, Housekeeper};
 use crate::http;
 use crate::metrics::Metrics;
 use crate::objects::Objects;
+use crate::priority::{Bounds, Priority};
 use crate::resource::ResourceType;
 use crate::status::Status;
 use crate::types::{Definitions, Types};
@@ -59,6 +60,7 @@ pub(crate) struct Inner {
     rbac: Followed<RbacDigest>,
     services: Followed<Taken>,
     pub(crate) metrics: Metrics,
+    pub(crate) priority: Priority,
     pub(crate) audit: Option<Audit>,
     stop: tokio::sync::watch::Sender<bool>,
 }
@@ -76,6 +78,11 @@ pub enum StartError {
 impl Server {
     /// Starts serving what the store holds, after making sure of what every cluster has.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        Self::start_within(config, &Bounds::default()).await
+    }
+
+    /// The same, for a server that is shared among its clients otherwise than most are.
+    pub async fn start_within(config: Config, bounds: &Bounds) -> Result<Self, StartError> {
         let housekeeper = Arc::new(Housekeeper::new(config.pretend_workloads));
         let namespaces = crate::builtin::resources()
             .iter()
@@ -97,6 +104,7 @@ impl Server {
             rbac: Followed::new(RbacDigest::default(), &RbacDigest::BUCKETS),
             services: Followed::new(Taken::default(), &[Taken::BUCKET]),
             metrics: Metrics::default(),
+            priority: Priority::new(bounds),
             audit: config.audit,
             stop: tokio::sync::watch::Sender::new(false),
         });

@@ -4,6 +4,7 @@
 //! it with 401; it is only marked as not trusted. What the requests mean is not known here.
 
 mod accept;
+mod patience;
 mod verifier;
 
 pub use accept::{Peer, ServeOptions, serve};

@@ -7,6 +7,7 @@ mod identity;
 mod kubeconfig;
 mod ports;
 mod role;
+mod sharing;
 
 use std::io::Write as _;
 use std::net::IpAddr;
@@ -29,6 +30,7 @@ use tokio::task::JoinSet;
 use self::auditing::Auditing;
 use self::identity::Identity;
 use self::role::Role;
+use self::sharing::Sharing;
 use crate::interrupt::interrupted;
 
 /// The most clusters one process is asked to run.
@@ -64,6 +66,8 @@ pub(crate) struct Args {
     /// What goes into the audit logs: a Policy of audit.k8s.io/v1
     #[arg(long, value_name = "FILE", requires = "audit_log_path")]
     audit_policy_file: Option<PathBuf>,
+    #[command(flatten)]
+    sharing: Sharing,
 }
 
 /// The name of the server that is the hub.
@@ -175,16 +179,17 @@ async fn start(
     // Not the address: that may change with the ports of this machine, and tokens must not.
     let tokens = ServiceAccountTokens::new(identity.signing_key()?, ISSUER);
     let role = if name == HUB { Role::hub() } else { Role::cluster() };
-    let server = Server::start(Config {
+    let config = Config {
         store,
         authenticator: Authenticator::new().with_service_accounts(tokens),
         authority: Some(Arc::clone(&identity.authority)),
         pretend_workloads: !args.no_pretend,
         admission: role.admission(),
         audit: auditing.map(|auditing| auditing.log_of(&name)).transpose()?,
-    })
-    .await
-    .with_context(|| format!("start {name}"))?;
+    };
+    let server = Server::start_within(config, &args.sharing.bounds())
+        .await
+        .with_context(|| format!("start {name}"))?;
     if !args.bare {
         role.take(&server, tasks).await.with_context(|| format!("prepare {name}"))?;
     }

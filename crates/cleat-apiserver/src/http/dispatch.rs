@@ -233,7 +233,7 @@ fn open_watch(
             .min(LONGEST_WATCH),
         selector: options.selector,
     };
-    Ok(respond::stream(watch::watch(call, server, query, form)?))
+    Ok(respond::stream(watch::watch(call, server, query, form)))
 }
 
 fn finish(call: &Call<'_>, accepted: Accepted, (code, value): (u16, Value)) -> Response {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use super::{BUCKETS, Labels, Metrics};
+use super::{BUCKETS, Durations, Labels, Metrics, flowcontrol};
 use crate::server::Inner;
 use crate::status::GroupResource;
 
@@ -35,6 +35,7 @@ impl Metrics {
         for (labels, count) in &lasting {
             page.sample("apiserver_longrunning_requests", &labels.to_string(), count);
         }
+        flowcontrol::tell(&server.priority, &mut page);
         stored(server, &mut page);
         process(&mut page);
         page.0
@@ -44,20 +45,7 @@ impl Metrics {
         let durations = self.durations.lock().unwrap_or_else(PoisonError::into_inner).clone();
         page.head(DURATION, "histogram", "How long requests took");
         for (labels, row) in &durations {
-            for (bound, count) in BUCKETS.iter().zip(&row.buckets) {
-                page.sample(
-                    &format!("{DURATION}_bucket"),
-                    &format!("{labels},le=\"{bound}\""),
-                    count,
-                );
-            }
-            page.sample(
-                &format!("{DURATION}_bucket"),
-                &format!("{labels},le=\"+Inf\""),
-                &row.count,
-            );
-            page.sample(&format!("{DURATION}_sum"), &labels.to_string(), &row.seconds);
-            page.sample(&format!("{DURATION}_count"), &labels.to_string(), &row.count);
+            page.histogram(DURATION, &labels.to_string(), &BUCKETS, row);
         }
     }
 }
@@ -115,18 +103,34 @@ impl std::fmt::Display for Labels {
 }
 
 #[derive(Default)]
-struct Page(String);
+pub(super) struct Page(String);
 
 // Writing into a string cannot fail.
 impl Page {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
+    pub(super) fn head(&mut self, name: &str, kind: &str, help: &str) {
         let _ = writeln!(self.0, "# HELP {name} {help}.\n# TYPE {name} {kind}");
     }
 
-    fn sample(&mut self, name: &str, labels: &str, value: &dyn std::fmt::Display) {
+    pub(super) fn sample(&mut self, name: &str, labels: &str, value: &dyn std::fmt::Display) {
         let _ = match labels {
             "" => writeln!(self.0, "{name} {value}"),
             labels => writeln!(self.0, "{name}{{{labels}}} {value}"),
         };
+    }
+
+    pub(super) fn histogram<const N: usize>(
+        &mut self,
+        name: &str,
+        labels: &str,
+        bounds: &[f64; N],
+        row: &Durations<N>,
+    ) {
+        let bucket = format!("{name}_bucket");
+        for (bound, count) in bounds.iter().zip(&row.buckets) {
+            self.sample(&bucket, &format!("{labels},le=\"{bound}\""), count);
+        }
+        self.sample(&bucket, &format!("{labels},le=\"+Inf\""), &row.count);
+        self.sample(&format!("{name}_sum"), labels, &row.seconds);
+        self.sample(&format!("{name}_count"), labels, &row.count);
     }
 }

@@ -21,6 +21,7 @@ use tower::{Service, ServiceExt as _};
 use tracing::{debug, warn};
 
 use super::ServerTls;
+use super::patience::Patient;
 use crate::authn::PeerIdentity;
 
 /// Who is at the other end; an extension of every request, as `Arc<Peer>`.
@@ -43,6 +44,8 @@ pub struct ServeOptions {
     /// How often an idle HTTP/2 client is asked whether it is there.
     pub keep_alive_interval: Duration,
     pub keep_alive_timeout: Duration,
+    /// Who takes nothing of what is sent for so long is cut off.
+    pub send_timeout: Duration,
     /// What is still running so long after the shutdown began is cut off.
     pub drain_timeout: Duration,
 }
@@ -56,6 +59,7 @@ impl Default for ServeOptions {
             max_concurrent_streams: 250,
             keep_alive_interval: Duration::from_secs(30),
             keep_alive_timeout: Duration::from_secs(15),
+            send_timeout: Duration::from_secs(60),
             drain_timeout: Duration::from_secs(10),
         }
     }
@@ -100,6 +104,7 @@ pub async fn serve<S, B>(
             tls: tls.clone(),
             service: service.clone(),
             handshake_timeout: options.handshake_timeout,
+            send_timeout: options.send_timeout,
             watcher: ending.watcher(),
         };
         tasks.spawn(async move {
@@ -158,6 +163,7 @@ struct Connection<S> {
     tls: Option<ServerTls>,
     service: S,
     handshake_timeout: Duration,
+    send_timeout: Duration,
     watcher: hyper_util::server::graceful::Watcher,
 }
 
@@ -176,6 +182,7 @@ where
         if let Err(error) = stream.set_nodelay(true) {
             debug!(%error, "failed to set a socket option");
         }
+        let stream = Patient::new(stream, self.send_timeout);
         let Some(tls) = &self.tls else {
             return self.speak(stream, Peer { address, identity: None }).await;
         };

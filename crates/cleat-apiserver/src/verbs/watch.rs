@@ -1,18 +1,24 @@
 //! Watch: a client's place in the history of one resource type.
 //!
-//! A watcher has no buffer of its own: it reads from the store's history at its own pace, and one
-//! that is too slow for the history is told so (410) and starts over.
+//! A watcher has no buffer of its own: it reads what was there from the store page by page and what
+//! happens from its history, both at the pace of its client. All it ever holds is one chunk of its
+//! answer, and what that is made from. A client that is too slow for the history is told so (410) and
+//! starts over.
 
-use std::collections::VecDeque;
+mod initial;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
-use cleat_store::{Event, EventKind, Range, Revision, Watch, WatchError};
+use cleat_store::{Event, EventKind, Revision, Watch, WatchError};
 use futures::{Stream, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use self::initial::Initial;
 use super::Call;
 use crate::form::{Form, Presenter};
 use crate::object;
@@ -22,8 +28,10 @@ use crate::selector::Selector;
 use crate::server::Inner;
 use crate::status::Status;
 
-/// Events rendered into one chunk of the answer.
+/// The most events in one chunk of the answer.
 const AT_ONCE: usize = 128;
+/// A chunk of so many bytes is not added to.
+const CHUNK: usize = 64 << 10;
 const BOOKMARK_EVERY: Duration = Duration::from_secs(50);
 const BEFORE_THE_END: Duration = Duration::from_secs(2);
 
@@ -46,7 +54,9 @@ struct Watcher {
     form: Form,
     selector: Selector,
     watch: Watch,
-    pending: VecDeque<Bytes>,
+    /// What was there when the watch began, until it has been told.
+    initial: Option<Initial>,
+    pending: Option<Bytes>,
     deadline: Instant,
     next_bookmark: Option<Instant>,
     /// What happened before this watch began is not told yet.
@@ -61,7 +71,7 @@ pub(crate) fn watch(
     server: &Arc<Inner>,
     query: WatchQuery,
     form: Form,
-) -> Result<impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send + 'static, Status> {
+) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send + 'static {
     let bucket = objects::bucket(&call.ty);
     let prefix = match query.selector.single_name() {
         // A name is a prefix of itself; longer names are left out by the selector.
@@ -71,16 +81,7 @@ pub(crate) fn watch(
         _ => objects::prefix(&call.namespace),
     };
     let store = call.objects().store();
-    let mut initial = Vec::new();
-    let after = match query.after {
-        Some(revision) => revision,
-        None => {
-            let range = Range { bucket: &bucket, prefix: &prefix, ..Range::default() };
-            let page = store.list(range).map_err(|_| too_old(0, store.revision()))?;
-            initial = page.entries.into_iter().map(|(_, entry)| entry.value).collect();
-            page.revision
-        }
-    };
+    let after = query.after.unwrap_or_else(|| store.revision());
     let watch = match store.watch(&bucket, &prefix, after) {
         Ok(watch) => watch,
         // Whoever watches hears of this in the stream, at its beginning as later on.
@@ -88,11 +89,15 @@ pub(crate) fn watch(
             let mut out = BytesMut::new();
             let status = too_old(after, compacted.floor);
             line("ERROR", status.to_json().to_string().as_bytes(), &mut out);
-            return Ok(futures::stream::iter([Ok(out.freeze())]).left_stream());
+            return futures::stream::iter([Ok(out.freeze())]).left_stream();
         }
     };
     let now = Instant::now();
-    let mut watcher = Watcher {
+    let initial = match query.after {
+        Some(_) => None,
+        None => Some(Initial::new(&bucket, &prefix, after, query.mark_initial_end)),
+    };
+    let watcher = Watcher {
         server: Arc::clone(server),
         ty: Arc::clone(&call.ty),
         version: call.version.clone(),
@@ -100,32 +105,19 @@ pub(crate) fn watch(
         form,
         selector: query.selector,
         watch,
-        pending: VecDeque::new(),
+        initial,
+        pending: None,
         deadline: now + query.timeout,
         next_bookmark: query.bookmarks.then(|| next_bookmark(now, now + query.timeout)),
         behind: query.bookmarks && query.after.is_some(),
         first: true,
         ended: false,
     };
-    for chunk in initial.chunks(AT_ONCE) {
-        let mut out = BytesMut::new();
-        for stored in chunk {
-            if watcher.selected(stored) {
-                watcher.render("ADDED", stored, &mut out);
-            }
-        }
-        watcher.push(out);
-    }
-    if query.mark_initial_end {
-        let mut out = BytesMut::new();
-        watcher.bookmark(after, true, &mut out);
-        watcher.push(out);
-    }
     let told = futures::stream::unfold(watcher, |mut watcher| async move {
         let chunk = watcher.next().await?;
         Some((Ok(chunk), watcher))
     });
-    Ok(told.right_stream())
+    told.right_stream()
 }
 
 /// Every so often, and shortly before the end, so that whoever goes on has missed little.
@@ -142,11 +134,19 @@ pub(crate) fn too_old(asked: Revision, floor: Revision) -> Status {
 impl Watcher {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            if let Some(chunk) = self.pending.pop_front() {
+            if let Some(chunk) = self.pending.take() {
                 return Some(chunk);
             }
             if self.ended {
                 return None;
+            }
+            if self.initial.is_some() {
+                self.begin();
+                if self.pending.is_none() {
+                    // A selector may leave out most of what there is. Others want to get on, too.
+                    tokio::task::yield_now().await;
+                }
+                continue;
             }
             if self.behind {
                 self.catch_up();
@@ -159,9 +159,39 @@ impl Watcher {
                 () = self.server.stopping() => return None,
                 () = tokio::time::sleep_until(self.deadline) => return None,
                 () = tokio::time::sleep_until(tick), if self.next_bookmark.is_some() => self.tick(),
-                news = self.watch.next_batch(AT_ONCE) => self.take(news),
+                news = self.watch.next() => self.take(news),
             }
         }
+    }
+
+    /// Some of what was there when the watch began, and after the last of it the mark, if it is wanted.
+    fn begin(&mut self) {
+        let mut out = BytesMut::new();
+        for _ in 0..AT_ONCE {
+            if out.len() >= CHUNK {
+                break;
+            }
+            let Some(initial) = &mut self.initial else { break };
+            match initial.next(self.server.objects.store()) {
+                Ok(Some(stored)) => {
+                    if self.selected(&stored) {
+                        self.render("ADDED", &stored, &mut out);
+                    }
+                }
+                Ok(None) => {
+                    let marked = initial.marked_end();
+                    self.initial = None;
+                    if let Some(revision) = marked {
+                        self.bookmark(revision, true, &mut out);
+                    }
+                }
+                Err(compacted) => {
+                    self.initial = None;
+                    self.fall_behind(compacted.floor, &mut out);
+                }
+            }
+        }
+        self.push(out);
     }
 
     /// Some of what happened before this watch began; after the last of it a bookmark. Whoever wants
@@ -169,6 +199,9 @@ impl Watcher {
     fn catch_up(&mut self) {
         let mut out = BytesMut::new();
         for _ in 0..AT_ONCE {
+            if out.len() >= CHUNK {
+                break;
+            }
             match self.watch.try_next() {
                 Ok(Some(event)) => self.event(&event, &mut out),
                 Ok(None) => {
@@ -197,27 +230,37 @@ impl Watcher {
         self.push(out);
     }
 
-    fn take(&mut self, news: Result<Vec<Event>, WatchError>) {
+    /// What happened, and what else has happened since, as far as it fits.
+    fn take(&mut self, news: Result<Event, WatchError>) {
         let mut out = BytesMut::new();
         match news {
-            Ok(events) => {
-                for event in &events {
-                    self.event(event, &mut out);
+            Ok(event) => {
+                self.event(&event, &mut out);
+                for _ in 1..AT_ONCE {
+                    if out.len() >= CHUNK {
+                        break;
+                    }
+                    // What goes wrong here goes wrong again at the next look.
+                    let Ok(Some(event)) = self.watch.try_next() else { break };
+                    self.event(&event, &mut out);
                 }
             }
-            Err(WatchError::Compacted(compacted)) => {
-                let status = too_old(self.watch.revision(), compacted.floor);
-                line("ERROR", status.to_json().to_string().as_bytes(), &mut out);
-                self.ended = true;
-            }
+            Err(WatchError::Compacted(compacted)) => self.fall_behind(compacted.floor, &mut out),
             Err(_) => self.ended = true,
         }
         self.push(out);
     }
 
+    /// What comes next is forgotten: the client has to start over.
+    fn fall_behind(&mut self, floor: Revision, out: &mut BytesMut) {
+        let status = too_old(self.watch.revision(), floor);
+        line("ERROR", status.to_json().to_string().as_bytes(), out);
+        self.ended = true;
+    }
+
     fn push(&mut self, out: BytesMut) {
         if !out.is_empty() {
-            self.pending.push_back(out.freeze());
+            self.pending = Some(out.freeze());
         }
     }
 

@@ -15,12 +15,17 @@ use crate::{Place, create, delete, parse, refusal};
 
 /// A client that is the service account `robot` of the place.
 pub(super) async fn robot(place: &Place) -> Result<Client> {
+    account(place, "robot").await
+}
+
+/// A client that is a new service account of the place.
+pub(super) async fn account(place: &Place, name: &str) -> Result<Client> {
     let accounts: Api<ServiceAccount> = place.api();
-    create(&accounts, json!({ "metadata": { "name": "robot" } })).await?;
+    create(&accounts, json!({ "metadata": { "name": name } })).await?;
     let request: TokenRequest = parse(json!({ "spec": { "expirationSeconds": 600 } }));
     let params = PostParams::default();
     let issued: TokenRequest =
-        accounts.create_subresource("token", "robot", &params, &request).await?;
+        accounts.create_subresource("token", name, &params, &request).await?;
     let token = issued.status.and_then(|status| status.token).context("a token was issued")?;
     place.world.hub.client_with(Credentials::Token(token)).await
 }

@@ -51,6 +51,7 @@ mod runtime_follow;
 mod runtime_kinds;
 mod runtime_mirror;
 mod scale;
+mod sharing;
 mod undefine;
 mod watches;
 mod webhooks;
