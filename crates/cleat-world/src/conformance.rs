@@ -13,6 +13,7 @@ mod mask;
 mod play;
 mod recorded;
 mod select;
+pub mod sequences;
 mod template;
 mod watch;
 mod webhook;
@@ -81,7 +82,13 @@ impl Suite {
     /// servers whose answers are to be compared must be given the same.
     pub async fn play(&self, server: &dyn Server, run: &str) -> Result<BTreeMap<String, Answers>> {
         let webhooks = Webhooks::start().await.context("start the webhooks")?;
-        let ground = Ground { server, webhooks: &webhooks, patience: self.patience };
+        let ground = Ground {
+            server,
+            webhooks: &webhooks,
+            patience: self.patience,
+            group: None,
+            fleeting: false,
+        };
         futures::stream::iter(&self.cases)
             .map(|case| async move {
                 let id = id(run, &case.name);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// One file below `cases/`.
@@ -55,62 +55,92 @@ pub enum Namespace {
 }
 
 /// One request, or one look at what came in meanwhile. Exactly one of the first group is set.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Step {
+    #[serde(skip_serializing_if = "unsaid")]
     pub get: Option<String>,
+    #[serde(skip_serializing_if = "unsaid")]
     pub head: Option<String>,
+    #[serde(skip_serializing_if = "unsaid")]
     pub options: Option<String>,
+    #[serde(skip_serializing_if = "unsaid")]
     pub post: Option<String>,
+    #[serde(skip_serializing_if = "unsaid")]
     pub put: Option<String>,
+    #[serde(skip_serializing_if = "unsaid")]
     pub patch: Option<String>,
+    #[serde(skip_serializing_if = "unsaid")]
     pub delete: Option<String>,
     /// Opens a watch under the step's name.
+    #[serde(skip_serializing_if = "unsaid")]
     pub watch: Option<String>,
     /// Reads events of the watch of this name.
+    #[serde(skip_serializing_if = "unsaid")]
     pub collect: Option<String>,
     /// What webhooks were asked so far, by the path below the case's own.
+    #[serde(skip_serializing_if = "unsaid")]
     pub webhooks: Option<String>,
 
     /// For templates, and for the list of differences.
+    #[serde(skip_serializing_if = "unsaid")]
     pub name: Option<String>,
-    #[serde(rename = "as")]
+    #[serde(rename = "as", skip_serializing_if = "unsaid")]
     pub who: Who,
+    #[serde(skip_serializing_if = "unsaid")]
     pub headers: BTreeMap<String, String>,
     /// The body's media type: `json`, `merge`, `strategic`, `apply`, `json-patch`, `protobuf`,
     /// `yaml`, or spelled out.
-    #[serde(rename = "type")]
+    #[serde(rename = "type", skip_serializing_if = "unsaid")]
     pub media: Option<String>,
+    #[serde(skip_serializing_if = "unsaid")]
     pub body: Option<Value>,
+    #[serde(skip_serializing_if = "unsaid")]
     pub raw: Option<String>,
     /// How often `raw` stands in the body: for bodies that are too long.
+    #[serde(skip_serializing_if = "unsaid")]
     pub times: Option<usize>,
+    #[serde(skip_serializing_if = "unsaid")]
     pub base64: Option<String>,
 
     /// Repeats the request until all hold: JSON pointer into the answer (`/code`, `/body/…`) and
     /// value; null means absent. Of a `collect`: pointers into the event that is the last.
+    #[serde(skip_serializing_if = "unsaid")]
     pub until: Option<BTreeMap<String, Value>>,
     /// Seconds that `until` may take.
+    #[serde(skip_serializing_if = "unsaid")]
     pub within: Option<u64>,
     /// How many events to collect.
+    #[serde(skip_serializing_if = "unsaid")]
     pub events: Option<usize>,
     /// Keep also the bookmarks that come by the clock.
+    #[serde(skip_serializing_if = "unsaid")]
     pub bookmarks: bool,
 
     /// Compare only these parts of the body.
+    #[serde(skip_serializing_if = "unsaid")]
     pub keep: Vec<String>,
     /// Do not compare these parts of the body.
+    #[serde(skip_serializing_if = "unsaid")]
     pub drop: Vec<String>,
     /// Of the list at a pointer, compare only the entries whose field has one of the values.
+    #[serde(skip_serializing_if = "unsaid")]
     pub only: BTreeMap<String, BTreeMap<String, Vec<Value>>>,
     /// The list at a pointer has no order: sort it by this field.
+    #[serde(skip_serializing_if = "unsaid")]
     pub sort: BTreeMap<String, String>,
     /// Send it, but do not compare the answer.
+    #[serde(skip_serializing_if = "unsaid")]
     pub silent: bool,
 }
 
+/// Whether a step says nothing of this: it is then not written either.
+fn unsaid<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
 /// Who sends a request.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Who {
     /// `admin`, `nobody`, or a user the administrator impersonates.
@@ -194,7 +224,7 @@ pub(crate) fn load(folder: &Path) -> Result<(Vec<Case>, BTreeMap<String, Shared>
 }
 
 /// A plain `y` or `no` is a text, as in YAML 1.2.
-fn yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
+pub(crate) fn yaml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
     let options = serde_saphyr::options! { strict_booleans: true };
     Ok(serde_saphyr::from_str_with_options(text, options)?)
 }

@@ -47,7 +47,8 @@ impl Known {
     }
 }
 
-fn covers(pattern: &str, pointer: &str) -> bool {
+/// Whether a pointer is the pattern's or below it.
+pub(crate) fn covers(pattern: &str, pointer: &str) -> bool {
     let mut found = pointer.split('/');
     pattern
         .split('/')

@@ -147,12 +147,15 @@ impl Mask {
         let text = UUID.replace_all(&text, |found: &Captures<'_>| {
             self.name("uid", found.get(0).map_or("", |found| found.as_str()))
         });
-        let mut text = REVISION
-            .replace_all(&text, |found: &Captures<'_>| {
-                let part = |index: usize| found.get(index).map_or("", |found| found.as_str());
-                format!("{}{}", part(1), self.name("revision", part(2)))
-            })
-            .into_owned();
+        let mut text = text.into_owned();
+        for pattern in [&REVISION, &WANTED] {
+            text = pattern
+                .replace_all(&text, |found: &Captures<'_>| {
+                    let part = |index: usize| found.get(index).map_or("", |found| found.as_str());
+                    format!("{}{}", part(1), self.name("revision", part(2)))
+                })
+                .into_owned();
+        }
         for pattern in &self.prefixes {
             text = pattern.replace_all(&text, "$1(generated)").into_owned();
         }
@@ -291,6 +294,8 @@ pattern!(ADDRESS, r"127\.0\.0\.1:\d+");
 pattern!(CLUSTER_IP, r"\b10\.\d+\.\d+\.\d+\b");
 // In texts that quote a whole object, as JSON (perhaps quoted again) or YAML.
 pattern!(REVISION, r#"(resourceVersion\\*"?: ?\\*"|ResourceVersion in record \()([1-9]\d*)"#);
+// What a deletion insisted on. A revision of one digit is no stored object's: cases write these.
+pattern!(WANTED, r"(ResourceVersion in the precondition \()(\d{2,})");
 // Where an API server keeps its objects is a flag of its own.
 pattern!(STORAGE_KEY, r"Key: /\w+/");
 pattern!(TOO_OLD, r"too old resource version: (\d+) \(\d+\)");
@@ -330,6 +335,28 @@ mod tests {
                 "items": [{"metadata": {"resourceVersion": "(revision-1)"}},
                     {"metadata": {"resourceVersion": "(revision-2)", "name": "a-(generated-2)",
                         "generateName": "a-"}}]})
+        );
+    }
+
+    #[test]
+    fn a_revision_that_a_deletion_insisted_on_is_known_again() {
+        let mut mask = Mask::new(Vec::new());
+        mask.answer("1", &json!({"metadata": {"resourceVersion": "212"}}));
+        let refused = |wanted: &str| {
+            json!(format!(
+                "the ResourceVersion in the precondition ({wanted}) does not match the \
+                 ResourceVersion in record (213)"
+            ))
+        };
+        assert_eq!(
+            mask.answer("2", &refused("212")),
+            "the ResourceVersion in the precondition ((revision-1)) does not match the \
+             ResourceVersion in record ((revision-2))"
+        );
+        assert_eq!(
+            mask.answer("3", &refused("1")),
+            "the ResourceVersion in the precondition (1) does not match the \
+             ResourceVersion in record ((revision-2))"
         );
     }
 }

@@ -46,6 +46,10 @@ pub(crate) struct Ground<'a> {
     pub(crate) webhooks: &'a Webhooks,
     /// How long a condition may take to hold, or an event to arrive, unless the step says otherwise.
     pub(crate) patience: Duration,
+    /// What a beginning that many cases share was made unique with: masked as a case's own id is.
+    pub(crate) group: Option<&'a str>,
+    /// The server ends with the run: what cases made there may stay.
+    pub(crate) fleeting: bool,
 }
 
 /// Plays `case`; `id` is what its names are made unique with.
@@ -55,19 +59,7 @@ pub(crate) async fn play(
     ground: Ground<'_>,
     id: &str,
 ) -> Result<Answers> {
-    let webhooks = ground.webhooks;
-    let mut stage = Stage { ground, id, names: Names::default(), watches: BTreeMap::new() };
-    let namespace = format!("ns-{id}");
-    for (name, text) in [
-        ("id", id.to_owned()),
-        ("ns", namespace.clone()),
-        ("webhook", webhooks.url(id)),
-        ("ca", webhooks.authority().to_owned()),
-        ("core", format!("/api/v1/namespaces/{namespace}")),
-        ("apps", format!("/apis/apps/v1/namespaces/{namespace}")),
-    ] {
-        stage.names.set(name, json!(text));
-    }
+    let mut stage = Stage::new(ground, id);
     let mut cleanup: Vec<&String> = case.cleanup.iter().collect();
     let played = async {
         if case.namespace == Namespace::Fresh {
@@ -87,11 +79,13 @@ pub(crate) async fn play(
                 }
             }
         }
-        let mut mask = Mask::new(vec![
-            (webhooks.authority().to_owned(), "(ca)"),
+        let mut fixed = vec![
+            (ground.webhooks.authority().to_owned(), "(ca)"),
             (id.to_owned(), "(id)"),
-            (BASE64.encode(&namespace), "(ns in base64)"),
-        ]);
+            (BASE64.encode(namespace(id)), "(ns in base64)"),
+        ];
+        fixed.extend(ground.group.map(|group| (group.to_owned(), "(id)")));
+        let mut mask = Mask::new(fixed);
         for (index, step) in case.steps.iter().enumerate() {
             let answer = select::compared(step, stage.step(step, index).await);
             if step.silent && !in_vain(&answer) {
@@ -109,8 +103,36 @@ pub(crate) async fn play(
     }
     .await;
     stage.watches.clear();
-    stage.clean_up(case, &cleanup).await;
+    if !ground.fleeting {
+        stage.clean_up(case.namespace, &cleanup).await;
+    }
     played
+}
+
+/// Plays a beginning once for many cases; what it made stays until [`undo`].
+pub(crate) async fn begin(beginning: &Shared, ground: Ground<'_>, id: &str) -> Result<()> {
+    let mut stage = Stage::new(ground, id);
+    stage.let_values(&beginning.values)?;
+    for (index, step) in beginning.steps.iter().enumerate() {
+        let answer = stage.step(step, index).await;
+        if in_vain(&answer) {
+            bail!("step {} of the beginning: {answer}", step.label(index));
+        }
+    }
+    Ok(())
+}
+
+/// Deletes what [`begin`] made under this id.
+pub(crate) async fn undo(beginning: &Shared, ground: Ground<'_>, id: &str) -> Result<()> {
+    let mut stage = Stage::new(ground, id);
+    stage.let_values(&beginning.values)?;
+    let paths: Vec<&String> = beginning.cleanup.iter().collect();
+    stage.clean_up(Namespace::None, &paths).await;
+    Ok(())
+}
+
+fn namespace(id: &str) -> String {
+    format!("ns-{id}")
 }
 
 struct Stage<'a> {
@@ -120,7 +142,23 @@ struct Stage<'a> {
     watches: BTreeMap<String, Watch>,
 }
 
-impl Stage<'_> {
+impl<'a> Stage<'a> {
+    fn new(ground: Ground<'a>, id: &'a str) -> Self {
+        let mut names = Names::default();
+        let namespace = namespace(id);
+        for (name, text) in [
+            ("id", id.to_owned()),
+            ("webhook", ground.webhooks.url(id)),
+            ("ca", ground.webhooks.authority().to_owned()),
+            ("core", format!("/api/v1/namespaces/{namespace}")),
+            ("apps", format!("/apis/apps/v1/namespaces/{namespace}")),
+            ("ns", namespace),
+        ] {
+            names.set(name, json!(text));
+        }
+        Self { ground, id, names, watches: BTreeMap::new() }
+    }
+
     fn let_values(&mut self, values: &BTreeMap<String, Value>) -> Result<()> {
         for (name, value) in values {
             let value = self.names.fill_value(value).with_context(|| format!("let {name}"))?;
@@ -154,8 +192,8 @@ impl Stage<'_> {
         Ok(())
     }
 
-    async fn clean_up(&mut self, case: &Case, paths: &[&String]) {
-        let namespace = (case.namespace == Namespace::Fresh).then_some("/api/v1/namespaces/<ns>");
+    async fn clean_up(&mut self, namespace: Namespace, paths: &[&String]) {
+        let namespace = (namespace == Namespace::Fresh).then_some("/api/v1/namespaces/<ns>");
         for path in paths.iter().map(|path| path.as_str()).chain(namespace) {
             let delete = Step { delete: Some(path.to_owned()), ..Step::default() };
             // What the case made may be gone already.
