@@ -37,7 +37,7 @@ async fn make(server: &Server, name: &str, bytes: usize) {
     let data = json!({ "filler": "x".repeat(bytes) });
     let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name },
         "data": data });
-    send(server, "POST", MAPS, &map).await;
+    drop(send(server, "POST", MAPS, &map).await);
 }
 
 /// A client that reads only when it is told to.
