@@ -382,15 +382,15 @@ fn policies_and_bindings_are_validated() {
         ),
         (
             json!({"validations": [{"expression": "true", "reason": "Sad"}]}),
-            "spec.validations[0].reason: Unsupported value: \"Sad\": supported values: \"Forbidden\", \"Invalid\", \"RequestEntityTooLarge\", \"Unauthorized\"",
+            "spec.validations[0].reason: Unsupported value: \"Sad\": supported values: \"Forbidden\", \"Invalid\", \"RequestEntityTooLarge\"",
         ),
         (
             json!({"validations": [{"expression": "true", "message": "a\nb"}]}),
-            "spec.validations[0].message: Invalid value: \"a\\nb\": message must not contain line breaks",
+            "spec.validations[0].message: Invalid value: \"a\\nb\": must not contain line breaks",
         ),
         (
             json!({"variables": [{"name": "1st", "expression": "1"}]}),
-            "spec.variables[0].name: Invalid value: \"1st\": name is not a valid CEL identifier",
+            "spec.variables[0].name: Invalid value: \"1st\": must be a valid CEL identifier",
         ),
         (
             json!({"auditAnnotations": [{"key": "k", "valueExpression": ""}]}),

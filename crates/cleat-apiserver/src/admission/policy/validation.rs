@@ -19,7 +19,7 @@ use crate::{
 
 const MOST_ANNOTATIONS: usize = 20;
 const LONGEST_VALUE_EXPRESSION: usize = 5 * 1024;
-const REASONS: [&str; 4] = ["Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized"];
+const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
 const EMPTY: &str = "validations or auditAnnotations must contain at least one item";
 
@@ -139,7 +139,7 @@ fn variable(one: &Value, at: &str, known: &mut BTreeSet<String>, errors: &mut Er
     if name.is_empty() {
         errors.push(FieldError::required(format!("{at}.name"), "name is not specified"));
     } else if !is_identifier(name) {
-        let why = "name is not a valid CEL identifier";
+        let why = "must be a valid CEL identifier";
         errors.push(FieldError::invalid(format!("{at}.name"), name, why));
     }
     let source = one.text("expression");
@@ -205,7 +205,7 @@ fn validation(one: &Value, at: &str, known: &BTreeSet<String>, errors: &mut Erro
         let why = "message must be non-empty if specified";
         errors.push(FieldError::invalid(field, message, why));
     } else if message.trim().contains(['\n', '\r']) {
-        let why = "message must not contain line breaks";
+        let why = "must not contain line breaks";
         errors.push(FieldError::invalid(field, message, why));
     }
     if let Some(reason) = one.at("reason").as_str() {
