@@ -6,6 +6,7 @@
 
 mod create;
 mod format;
+pub(crate) mod fuzzing;
 mod record;
 
 use std::io::{self, ErrorKind};
@@ -51,18 +52,16 @@ impl File {
     /// in. The path is only for what is said of it.
     fn on(path: &Path, opener: Opener, steps: &[Step]) -> Result<File, OpenError> {
         let damaged = |source| OpenError::Damaged { path: path.into(), source };
+        let known = format::reached_by(steps);
         let opened = BackendError::from_panic(|| {
             let database = open_checked(&opener)?;
-            let format = format::upgrade(&database, steps);
-            Ok::<_, DatabaseError>((database, format))
+            let found = format::upgrade(&database, steps)?;
+            // What is not wanted is closed in here, because redb may panic then, too.
+            Ok::<_, redb::Error>(if found == known { Ok(database) } else { Err(found) })
         });
-        let (database, format) =
-            opened.map_err(damaged)?.map_err(|error| open_error(path, error))?;
-        let known = format::reached_by(steps);
-        match format {
-            Ok(found) if found == known => Ok(File { database: Some(database), opener }),
-            Ok(found) => Err(OpenError::Format { path: path.into(), found, known }),
-            Err(error) => Err(open_error(path, error)),
+        match opened.map_err(damaged)?.map_err(|error| open_error(path, error))? {
+            Ok(database) => Ok(File { database: Some(database), opener }),
+            Err(found) => Err(OpenError::Format { path: path.into(), found, known }),
         }
     }
 
