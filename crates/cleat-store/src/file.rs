@@ -54,7 +54,7 @@ impl File {
         let damaged = |source| OpenError::Damaged { path: path.into(), source };
         let known = format::reached_by(steps);
         let opened = BackendError::from_panic(|| {
-            let database = open_checked(&opener)?;
+            let database = open_checked(&*opener)?;
             let found = format::upgrade(&database, steps)?;
             // What is not wanted is closed in here, because redb may panic then, too.
             Ok::<_, redb::Error>(if found == known { Ok(database) } else { Err(found) })
@@ -150,7 +150,9 @@ fn builder() -> Builder {
 }
 
 /// Opens an existing file and has every page of it verified, once.
-fn open_checked(opener: &Opener) -> Result<Database, DatabaseError> {
+fn open_checked(
+    opener: &dyn Fn(&Builder) -> Result<Database, DatabaseError>,
+) -> Result<Database, DatabaseError> {
     let repaired = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&repaired);
     let mut builder = builder();

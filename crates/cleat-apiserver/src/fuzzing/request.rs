@@ -21,7 +21,7 @@ use crate::{Config, Server};
 /// makes later ones more interesting, but not for ever.
 const ASKED: usize = 500;
 /// Some requests wait on purpose, for a revision that is yet to come.
-const PATIENCE: Duration = Duration::from_millis(200);
+const PATIENCE: Duration = Duration::from_millis(100);
 /// How much of an answer is read. A watch never ends.
 const PIECES: usize = 50;
 
