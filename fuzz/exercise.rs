@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use proptest::test_runner::TestRunner;
+use proptest::test_runner::{TestError, TestRunner};
 
 pub(crate) fn exercise(target: &str, cases: u32, body: fn(&[u8])) {
     let seeds = seeds(target);
@@ -19,8 +19,12 @@ pub(crate) fn exercise(target: &str, cases: u32, body: fn(&[u8])) {
         body(&bytes);
         Ok(())
     });
-    if let Err(error) = outcome {
-        panic!("{target}: {error}");
+    match outcome {
+        Ok(()) => {}
+        Err(TestError::Fail(why, bytes)) => {
+            panic!("{target}: {why} on b\"{}\"", bytes.escape_ascii())
+        }
+        Err(error) => panic!("{target}: {error}"),
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-
 use redb::Builder;
 
 use self::platter::Platter;

@@ -131,7 +131,7 @@ const FIRST: &[u8] = include_bytes!("../golden/backup-format-1");
 async fn the_first_format_is_read_and_written() {
     let disk = Disk::with_backend(Ram::default()).unwrap();
     let store = Store::open(&disk, "hub", Limits::default()).unwrap();
-    let all = |_| (0..=255u8).collect::<Bytes>();
+    let all = |_: u64| (0..=255u8).collect::<Bytes>();
     store.put("a", "x", Expected::Absent, value("one")).await.unwrap();
     store.put("a", "x", Expected::Any, value("two")).await.unwrap();
     store.put("b", "ns/é", Expected::Absent, all).await.unwrap();

@@ -19,8 +19,8 @@ const BOUND: usize = 4 << 20;
 
 #[tokio::test]
 async fn writing_the_same_keys_for_ever_keeps_the_file_small() {
-    let wanted = std::env::var(REVISIONS).ok().and_then(|text| text.parse().ok());
-    let revisions: u64 = wanted.unwrap_or(ENOUGH);
+    let wanted = std::env::var(REVISIONS).ok().map(|text| text.parse::<u64>().unwrap());
+    let revisions = wanted.unwrap_or(ENOUGH);
     let platter = fresh();
     let disk = Disk::with_backend(file_on(&platter)).unwrap();
     let limits = Limits { history_events: 1000, ..Limits::default() };
@@ -33,7 +33,7 @@ async fn writing_the_same_keys_for_ever_keeps_the_file_small() {
             writers.spawn(async move {
                 let key = format!("k{}", n / 7 % KEYS);
                 let size = (n * 7919) as usize % LARGEST;
-                let made = |_| Bytes::from(vec![n as u8; size]);
+                let made = |_: u64| Bytes::from(vec![n as u8; size]);
                 match n % 10 {
                     // A key that another one has just deleted is a conflict, and no write.
                     0 => drop(store.delete("b", &key, Expected::Any, |_| Bytes::new()).await),
