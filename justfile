@@ -70,3 +70,9 @@ bench-webhook *ARGS:
 # The random tests with cases nobody has drawn yet, or with those of a seed
 explore SEED=`date +%s`:
     PROPTEST_RNG_SEED={{SEED}} cargo test --workspace
+
+# Looks for requests, patches, expressions and files that break a promise; targets are in fuzz/targets
+# (needs a nightly Rust and cargo-fuzz)
+fuzz TARGET SECONDS="60":
+    mkdir -p fuzz/corpus/{{TARGET}}
+    cargo +nightly fuzz run {{TARGET}} fuzz/corpus/{{TARGET}} fuzz/seeds/{{TARGET}} -- -max_total_time={{SECONDS}} -timeout=30 -rss_limit_mb=4096

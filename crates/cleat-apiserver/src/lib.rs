@@ -18,6 +18,8 @@ pub mod crd;
 pub mod discovery;
 mod follow;
 mod form;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gojson;
 mod housekeeping;
 mod http;

@@ -195,9 +195,15 @@ impl From<WriteError> for NotWritten {
     fn from(error: WriteError) -> Self {
         match error {
             WriteError::Conflict { .. } => Self::Raced,
-            other => Self::Failed(Status::internal(other)),
+            other => Self::Failed(Status::internal(with_causes(&other))),
         }
     }
+}
+
+/// That a disk is full is said by the cause alone.
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 fn damaged(ty: &ResourceType, name: &str) -> Status {

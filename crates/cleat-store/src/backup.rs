@@ -28,7 +28,7 @@ use crate::{Entry, Revision};
 
 /// What this code writes. It reads this and everything before it.
 pub(crate) const FORMAT: u32 = 1;
-const MAGIC: &[u8; 12] = b"cleat-store\n";
+pub(crate) const MAGIC: &[u8; 12] = b"cleat-store\n";
 const ENTRY: u8 = 1;
 const END: u8 = 0;
 /// About how much is handed out at once.

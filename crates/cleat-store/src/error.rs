@@ -13,8 +13,13 @@ use crate::{Entry, Revision};
 pub enum OpenError {
     #[error("{} is in use by another process", path.display())]
     Locked { path: PathBuf },
-    #[error("{} has store format {found}, this version reads format {known}", path.display())]
+    /// Written by a newer version of this code. It was not changed.
+    #[error("{} has store format {found}, this version reads formats 1 to {known}", path.display())]
     Format { path: PathBuf, found: u64, known: u64 },
+    /// Written by a version of redb that this one does not follow. A backup made with what wrote the
+    /// file is the way over.
+    #[error("{} has format {found} of redb, which this version does not read", path.display())]
+    Engine { path: PathBuf, found: u8 },
     #[error("{} is damaged", path.display())]
     Damaged {
         path: PathBuf,

@@ -5,19 +5,19 @@
 //! it verified. It keeps no past: that is the history's business.
 
 mod create;
+mod format;
+pub(crate) mod fuzzing;
 mod record;
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redb::{Builder, Database, DatabaseError, ReadableDatabase, StorageError, TableDefinition};
 
+use self::format::Step;
 use crate::{Backend, BackendError, Batch, Effect, OpenError, Revision, Stored};
-
-/// What this code writes and the only thing it reads.
-const FORMAT: u64 = 1;
 
 /// Pages read while a commit walks down the trees, and those it is about to write.
 const CACHE_BYTES: usize = 4 << 20;
@@ -31,10 +31,11 @@ const META_BATCH: &[u8] = b"batch";
 
 pub(crate) struct File {
     database: Option<Database>,
-    reopen: Reopen,
+    opener: Opener,
 }
 
-type Reopen = Box<dyn Fn() -> Result<Database, DatabaseError> + Send>;
+/// Opens what the file lies on, the same each time.
+type Opener = Box<dyn Fn(&Builder) -> Result<Database, DatabaseError> + Send>;
 
 impl File {
     /// Opens the file, creating it if there is none.
@@ -42,17 +43,25 @@ impl File {
         if !path.try_exists().map_err(|source| OpenError::Io { path: path.into(), source })? {
             create::create(path)?;
         }
-        let damaged = |source| OpenError::Damaged { path: path.into(), source };
-        let database = BackendError::from_panic(|| open_checked(path))
-            .map_err(damaged)?
-            .map_err(|error| open_error(path, error))?;
         let owned = PathBuf::from(path);
-        let reopen = Box::new(move || builder().open(&owned));
-        let file = File { database: Some(database), reopen };
-        match file.meta(META_FORMAT) {
-            Ok(FORMAT) => Ok(file),
-            Ok(found) => Err(OpenError::Format { path: path.into(), found, known: FORMAT }),
-            Err(source) => Err(damaged(source)),
+        let opener = Box::new(move |builder: &Builder| builder.open(&owned));
+        File::on(path, opener, format::STEPS)
+    }
+
+    /// Opens what is there, has all of it verified and brings it to the format that the steps end
+    /// in. The path is only for what is said of it.
+    fn on(path: &Path, opener: Opener, steps: &[Step]) -> Result<File, OpenError> {
+        let damaged = |source| OpenError::Damaged { path: path.into(), source };
+        let known = format::reached_by(steps);
+        let opened = BackendError::from_panic(|| {
+            let database = open_checked(&*opener)?;
+            let found = format::upgrade(&database, steps)?;
+            // What is not wanted is closed in here, because redb may panic then, too.
+            Ok::<_, redb::Error>(if found == known { Ok(database) } else { Err(found) })
+        });
+        match opened.map_err(damaged)?.map_err(|error| open_error(path, error))? {
+            Ok(database) => Ok(File { database: Some(database), opener }),
+            Err(found) => Err(OpenError::Format { path: path.into(), found, known }),
         }
     }
 
@@ -128,7 +137,7 @@ impl Backend for File {
 
     fn settle(&mut self) -> Result<u64, BackendError> {
         if self.database.is_none() {
-            self.database = Some((self.reopen)().map_err(redb_error)?);
+            self.database = Some((self.opener)(&builder()).map_err(redb_error)?);
         }
         self.meta(META_BATCH)
     }
@@ -140,29 +149,43 @@ fn builder() -> Builder {
     builder
 }
 
-/// Opens an existing file and has every page of it verified, once.
-fn open_checked(path: &Path) -> Result<Database, DatabaseError> {
+/// Opens an existing file and has every page of it verified.
+fn open_checked(
+    opener: &dyn Fn(&Builder) -> Result<Database, DatabaseError>,
+) -> Result<Database, DatabaseError> {
     let repaired = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&repaired);
     let mut builder = builder();
     builder.set_repair_callback(move |_| seen.store(true, Ordering::Relaxed));
-    let mut database = builder.open(path)?;
-    if !repaired.load(Ordering::Relaxed) && !database.check_integrity()? {
-        let text = "pages do not match their checksums".to_owned();
+    let mut database = opener(&builder)?;
+    // Without a repair the last commit is that of a shutdown, made in two phases, and redb does not
+    // go behind such a one: pages that do not match their checksums are an error. What it may have
+    // to mend, if the shutdown was cut short after that commit, is which pages are free. It has to
+    // find nothing more then.
+    let mut sound = repaired.load(Ordering::Relaxed);
+    for _ in 0..2 {
+        sound = sound || database.check_integrity()?;
+    }
+    if !sound {
+        let text = "it cannot be told which pages are in use".to_owned();
         return Err(StorageError::Corrupted(text).into());
     }
     Ok(database)
 }
 
-fn open_error(path: &Path, error: DatabaseError) -> OpenError {
+fn open_error(path: &Path, error: impl Into<redb::Error>) -> OpenError {
     let path = path.to_owned();
-    match error {
-        DatabaseError::DatabaseAlreadyOpen => OpenError::Locked { path },
-        DatabaseError::Storage(StorageError::Io(source))
+    match error.into() {
+        redb::Error::DatabaseAlreadyOpen => OpenError::Locked { path },
+        redb::Error::UpgradeRequired(found) => OpenError::Engine { path, found },
+        redb::Error::Io(source)
             // How redb tells of a file that is none of its own, or too short.
             if !matches!(source.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) =>
         {
             OpenError::Io { path, source }
+        }
+        error @ redb::Error::PreviousIo => {
+            OpenError::Io { path, source: io::Error::other(redb_error(error)) }
         }
         other => OpenError::Damaged { path, source: redb_error(other) },
     }

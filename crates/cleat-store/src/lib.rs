@@ -38,6 +38,8 @@ mod disk;
 mod entry;
 mod error;
 mod file;
+#[doc(hidden)]
+pub mod fuzzing;
 mod history;
 mod pending;
 mod queue;

@@ -13,8 +13,12 @@ mod backup;
 mod crash;
 #[path = "store/disk.rs"]
 mod disk;
+#[path = "../../../fuzz/exercise.rs"]
+mod exercise;
 #[path = "store/failing.rs"]
 mod failing;
+#[path = "store/fuzzing.rs"]
+mod fuzzing;
 #[path = "store/gathering.rs"]
 mod gathering;
 #[path = "store/kill.rs"]

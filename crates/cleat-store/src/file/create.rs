@@ -5,9 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{
-    FORMAT, META, META_BATCH, META_FORMAT, RECORDS, REVISIONS, builder, open_error, redb_error,
-};
+use super::format::FORMAT;
+use super::{META, META_BATCH, META_FORMAT, RECORDS, REVISIONS, builder, open_error, redb_error};
 use crate::OpenError;
 
 pub(super) fn create(path: &Path) -> Result<(), OpenError> {
@@ -18,9 +17,10 @@ pub(super) fn create(path: &Path) -> Result<(), OpenError> {
         _ => {}
     }
     let database = builder().create(&draft).map_err(|error| open_error(path, error))?;
-    fill(&database).map_err(|error| {
+    fill(&database).map_err(|error| match error {
+        redb::Error::Io(source) => io_error(source),
         // Nothing but the disk itself can be at fault here.
-        io_error(io::Error::other(redb_error(error)))
+        other => io_error(io::Error::other(redb_error(other))),
     })?;
     drop(database);
     publish(&draft, path).map_err(io_error)

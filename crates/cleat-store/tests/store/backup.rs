@@ -4,6 +4,8 @@ use bytes::Bytes;
 use cleat_store::{Contents, ContentsError, Disk, Expected, Limits, RestoreError, Store, restore};
 use proptest::prelude::*;
 
+use crate::ram::Ram;
+
 fn value(text: &str) -> impl FnOnce(u64) -> Bytes + '_ {
     move |_| Bytes::copy_from_slice(text.as_bytes())
 }
@@ -122,16 +124,31 @@ async fn one_that_is_cut_or_changed_is_no_backup() {
     assert!(matches!(read, Err(ContentsError::Format { found: 2, known: 1 })));
 }
 
-/// A backup of the first format, as it was written then: it must be readable for ever.
-#[test]
-fn the_first_format_is_read() {
-    let mut bytes = b"cleat-store\n\0\0\0\x01\0\0\0\x03hub\0\0\0\0\0\0\0\x05".to_vec();
-    bytes.extend(b"\x01\0\0\0\x01a\0\0\0\x01x\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\0\x03two");
-    bytes.extend(b"\0\0\0\0\0\0\0\0\x01");
-    let digest = <sha2::Sha256 as sha2::Digest>::digest(&bytes);
-    bytes.extend(digest);
-    let contents = Contents::read(&*bytes).unwrap();
-    assert_eq!((&*contents.name, contents.revision, contents.len()), ("hub", 5, 1));
+/// A backup as the first format was written: it is readable for ever.
+const FIRST: &[u8] = include_bytes!("../golden/backup-format-1");
+
+#[tokio::test]
+async fn the_first_format_is_read_and_written() {
+    let disk = Disk::with_backend(Ram::default()).unwrap();
+    let store = Store::open(&disk, "hub", Limits::default()).unwrap();
+    let all = |_: u64| (0..=255u8).collect::<Bytes>();
+    store.put("a", "x", Expected::Absent, value("one")).await.unwrap();
+    store.put("a", "x", Expected::Any, value("two")).await.unwrap();
+    store.put("b", "ns/é", Expected::Absent, all).await.unwrap();
+    store.put("b", "ns/empty", Expected::Absent, value("")).await.unwrap();
+    store.put("a", "gone", Expected::Absent, value("soon")).await.unwrap();
+    store.delete("a", "gone", Expected::Any, value("")).await.unwrap();
+    // Other bytes are another format, and another format has another number and file.
+    assert_eq!(bytes_of(&store), FIRST);
+
+    let contents = Contents::read(FIRST).unwrap();
+    assert_eq!((&*contents.name, contents.revision, contents.len()), ("hub", 7, 3));
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data.redb");
+    restore(&path, vec![contents], 0).unwrap();
+    let disk = Disk::open(&path).unwrap();
+    let restored = Store::open(&disk, "hub", Limits::default()).unwrap();
+    assert_eq!(bytes_of(&restored), FIRST);
 }
 
 proptest! {
