@@ -202,7 +202,7 @@ impl From<WriteError> for NotWritten {
 
 /// That a disk is full is said by the cause alone.
 fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
+    let causes = std::iter::successors(Some(error), |error| (*error).source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 

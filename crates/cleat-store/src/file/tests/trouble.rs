@@ -36,7 +36,7 @@ async fn put(store: &Store, key: &str) -> Result<Entry, WriteError> {
 
 /// An error with its causes, as people are shown it.
 fn whole(error: &(dyn Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
+    let causes = std::iter::successors(Some(error), |error| (*error).source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
