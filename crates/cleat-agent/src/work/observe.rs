@@ -14,6 +14,7 @@ use cleat_core::work::observed::{
     Wanted, Work,
 };
 use cleat_core::work::ownership;
+use cleat_core::work::retire;
 use cleat_core::work::wanted::{self, Mapping};
 use cleat_core::write::Side;
 use cleat_runtime::execute::Read;
@@ -218,6 +219,20 @@ impl Context {
         for wanted in &seen.wanted {
             if let Place::At(target) = &wanted.place {
                 targets.insert(target.id.clone(), target.version.clone());
+            }
+        }
+        if let (Hub::Work(work), Ledger::Present(book)) = (&seen.hub, &seen.ledger) {
+            let named = ownership::kept_by_name(work).filter(|id| retire::is_held(book, id));
+            for id in named {
+                if targets.contains_key(&id) {
+                    continue;
+                }
+                let version = match self.kinds.preferred(&id.group, &id.resource).await {
+                    kinds::Mapping::Mapped(mapped) => mapped.version,
+                    kinds::Mapping::NoSuchKind => continue,
+                    kinds::Mapping::Unknown(_) => "v1".to_owned(),
+                };
+                targets.insert(id, version);
             }
         }
         targets

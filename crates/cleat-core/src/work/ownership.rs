@@ -8,7 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use cleat_api::leftoverrecord::Stays;
-use cleat_api::manifestwork::{KEEP_ADOPTED, ManifestWork};
+use cleat_api::manifestwork::{KEEP_ADOPTED, Keep, ManifestWork};
 use serde_json::{Map, Value, json};
 
 use super::observed::{Book, Observed, Origin, Owner, Present, Work};
@@ -147,6 +147,20 @@ pub(crate) fn ownership(work: &Work, id: &Id, origin: Origin) -> Ownership {
         }
         Ok(_) => Ownership::Owned,
     }
+}
+
+/// What the work's rules keep by name, whether or not it is still among the manifests.
+pub fn kept_by_name(work: &Work) -> impl Iterator<Item = Id> + '_ {
+    let rules = match &work.keep {
+        Ok(Keep::Listed(rules)) => rules.as_slice(),
+        _ => &[],
+    };
+    rules.iter().map(|rule| Id {
+        group: rule.group.clone(),
+        resource: rule.resource.clone(),
+        namespace: rule.namespace.clone(),
+        name: rule.name.clone(),
+    })
 }
 
 /// Whether an object made for the work would go with it.

@@ -15,8 +15,8 @@ use serde_json::json;
 
 use super::contents::{self, Contents};
 use super::kind_order::removal_rank;
-use super::observed::{Book, Observed, Present, Seen};
-use super::ownership::{Ownership, origin, ownership};
+use super::observed::{Book, Observed, Origin, Present, Seen};
+use super::ownership::{Ownership, kept_by_name, origin, ownership};
 use crate::id::{Id, Target};
 use crate::protection::denial::Protected;
 use crate::write::{Action, Propagation, Side, Write};
@@ -73,6 +73,14 @@ pub(crate) fn fates<'a>(
     leaving: impl Iterator<Item = &'a Id>,
 ) -> BTreeMap<&'a Id, Fate> {
     let mut fates: BTreeMap<&Id, Fate> = leaving.map(|id| (id, fate(seen, book, id))).collect();
+    for (id, fate) in &mut fates {
+        if let Fate::Delete { .. } = fate
+            && let Some(unseen) = unseen_inside(seen, book, id)
+        {
+            *fate =
+                Fate::Unknown(format!("{unseen} is to stay, and could not be looked for in it"));
+        }
+    }
     let holders: Vec<&Id> = fates.keys().copied().filter(|id| holds_kept(seen, book, id)).collect();
     for id in holders {
         if let Some(fate) = fates.get_mut(id)
@@ -138,7 +146,40 @@ pub(crate) const NEEDLESS: &str = "removeStrategy Needless";
 /// Whether deleting a namespace or a definition would take along what the work says to keep.
 pub(crate) fn holds_kept(seen: &Observed, book: &Book, holder: &Id) -> bool {
     let stays = |id: &Id| is_kept(seen, book, id) || is_made_to_stay(seen, book, id);
-    book.ids().into_iter().any(|id| is_inside(holder, id) && stays(id))
+    inside(seen, book, holder).iter().any(stays)
+}
+
+/// What a namespace or a definition may hold of what is on record, or of what the work's rules name:
+/// those still hold when an object has long left the manifests, and the ledger.
+fn inside(seen: &Observed, book: &Book, holder: &Id) -> BTreeSet<Id> {
+    // Most hold nothing, and there may be thousands.
+    if !is_holder(holder) {
+        return BTreeSet::new();
+    }
+    let named = seen.hub.work().into_iter().flat_map(kept_by_name);
+    let all = book.ids().into_iter().cloned().chain(named);
+    all.filter(|id| is_inside(holder, id)).collect()
+}
+
+/// Something that may be in a namespace or of a definition, is to stay if it is, and cannot be seen.
+fn unseen_inside(seen: &Observed, book: &Book, holder: &Id) -> Option<Id> {
+    let is_unseen = |id: &Id| match seen.live.get(id) {
+        Some(Seen::Present(_) | Seen::Absent) => false,
+        Some(Seen::NotYet | Seen::Unknown(_)) => true,
+        // What only a rule names is not looked for where its kind does not exist.
+        None => book.ids().contains(id),
+    };
+    // Nobody knows yet who made it, and that may be what keeps it.
+    let may_stay = |id: &Id| match seen.hub.work() {
+        Some(work) => !matches!(ownership(work, id, Origin::Adopted), Ownership::Owned),
+        None => book.is_kept(id),
+    };
+    inside(seen, book, holder).into_iter().find(|id| is_unseen(id) && may_stay(id))
+}
+
+/// Whether a namespace or a definition on record holds this object, if it is there.
+pub fn is_held(book: &Book, id: &Id) -> bool {
+    book.ids().into_iter().any(|holder| is_inside(holder, id))
 }
 
 /// Whether an object that is not there is about to be made, and then to stay.
@@ -146,6 +187,13 @@ fn is_made_to_stay(seen: &Observed, book: &Book, id: &Id) -> bool {
     let stands = !book.deleting && seen.hub.work().is_some_and(|work| !work.deleting);
     let wanted = || seen.wanted.iter().any(|wanted| wanted.place.id() == Some(id));
     stands && book.is_kept(id) && matches!(seen.live.get(id), Some(Seen::Absent)) && wanted()
+}
+
+fn is_holder(id: &Id) -> bool {
+    matches!(
+        (&*id.group, &*id.resource),
+        ("", "namespaces") | ("apiextensions.k8s.io", "customresourcedefinitions")
+    )
 }
 
 /// Whether an object goes when this namespace or this definition goes.
@@ -168,9 +216,10 @@ pub(crate) fn forgettable<'a>(
     book: &Book,
     fates: &BTreeMap<&'a Id, Fate>,
 ) -> BTreeSet<&'a Id> {
-    let unsettled = || fates.iter().filter(|(_, fate)| !fate.is_settled());
+    let holders = fates.iter().filter(|(id, fate)| is_holder(id) && !fate.is_settled());
+    let holders: Vec<&Id> = holders.map(|(id, _)| *id).collect();
     let is_awaited =
-        |id: &Id| unsettled().any(|(holder, _)| is_inside(holder, id)) && is_kept(seen, book, id);
+        |id: &Id| holders.iter().any(|holder| is_inside(holder, id)) && is_kept(seen, book, id);
     let settled = fates.iter().filter(|(_, fate)| fate.is_settled());
     settled.map(|(id, _)| *id).filter(|id| !is_awaited(id)).collect()
 }

@@ -15,8 +15,9 @@ use serde_json::{Value, json};
 use crate::id::{Id, Target};
 use crate::work::WORK_FINALIZER;
 use crate::work::observed::*;
-use crate::work::ownership::{LEDGER_KIND, ledger_target};
+use crate::work::ownership::{LEDGER_KIND, kept_by_name, ledger_target};
 use crate::work::repair::Repairs;
+use crate::work::retire::is_held;
 use crate::work::trouble::Trouble;
 use crate::write::{Action, Outcome, Refusal, Side, Write};
 
@@ -204,6 +205,8 @@ impl World {
         let mut ids: BTreeSet<Id> = wanted.iter().filter_map(|w| w.place.id().cloned()).collect();
         if let Ledger::Present(book) = &ledger {
             ids.extend(book.ids().into_iter().cloned());
+            let named = hub.work().into_iter().flat_map(kept_by_name);
+            ids.extend(named.filter(|id| is_held(book, id)));
         }
         let live = ids.iter().map(|id| {
             let seen = match self.objects.get(id) {

@@ -552,3 +552,34 @@ fn a_definition_was_deleted_once_its_kept_object_had_been_forgotten() {
     let book = world.ledger("one").unwrap();
     assert!(!book.ids().contains(&id(2)) && !book.ids().contains(&id(3)));
 }
+
+#[test]
+fn a_definition_went_with_an_object_that_had_been_let_go_of_before() {
+    let mut world = World::default();
+    world.ask("one", &[(0, 1), (2, 1), (3, 1)]);
+    change(&mut world, |work| work.keep = keep_only(2));
+    settle(&mut world, "one");
+    // First the kept object leaves the manifests, then what holds it. The rule still names it.
+    change(&mut world, |work| work.wanted.retain(|index, _| *index != 2));
+    settle(&mut world, "one");
+    change(&mut world, |work| work.wanted.retain(|index, _| *index == 0));
+    settle(&mut world, "one");
+    assert!(world.objects.contains_key(&id(2)) && world.objects.contains_key(&id(3)));
+    let book = world.ledger("one").unwrap();
+    assert!(!book.ids().contains(&id(3)), "it is let go of");
+}
+
+#[test]
+fn a_definition_went_while_nobody_could_see_the_object_to_be_kept() {
+    let mut world = World::default();
+    world.ask("one", &[(0, 1), (2, 1), (3, 1)]);
+    change(&mut world, |work| work.keep = keep_only(2));
+    settle(&mut world, "one");
+    change(&mut world, |work| work.wanted.retain(|index, _| *index != 3));
+    let mut seen = world.observe("one", || true);
+    for dark in [Seen::Unknown("dark".into()), Seen::NotYet] {
+        seen.live.insert(id(2), dark);
+        let plan = plan(&seen);
+        assert!(deletes(&plan).is_empty(), "{plan:?}");
+    }
+}
