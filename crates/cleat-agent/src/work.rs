@@ -276,6 +276,8 @@ async fn reconcile(key: &Key, context: &Context) -> Wake {
         if is_bookkeeping(&plan) && context.puts_off(key) {
             return Wake::After(Duration::ZERO);
         }
+        // What a list handed over is handed over once; the next look is not to read it again.
+        context.verified(key, &seen);
         context.execute(key, &seen, &plan).await;
         seen = context.observe(key).await;
     }

@@ -395,6 +395,11 @@ impl Context {
     /// Remembers which of the objects that were read are as wanted.
     pub(super) fn verified(&self, key: &Key, seen: &Observed) {
         let (Hub::Work(work), Ledger::Present(book)) = (&seen.hub, &seen.ledger) else { return };
+        let was_read =
+            |live: &Seen| matches!(live, Seen::Present(p) if matches!(p.content, Content::Read(_)));
+        if !seen.live.values().any(was_read) {
+            return;
+        }
         for (target, wanted, need) in converge::needs(seen, work, book) {
             let Some(Seen::Present(present)) = seen.live.get(&target.id) else { continue };
             let (Need::Nothing, Content::Read(object)) = (&need, &present.content) else {

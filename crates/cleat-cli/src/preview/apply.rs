@@ -175,7 +175,21 @@ struct Stored {
     then: Value,
 }
 
+/// How often a hub that writes at the same time may come in between.
+const MOST_TRIES: usize = 10;
+
 async fn stored(executor: &Executor, kind: Kind, document: &Value) -> Result<Stored> {
+    for _ in 0..MOST_TRIES {
+        if let Some(stored) = tried(executor, kind, document).await? {
+            return Ok(stored);
+        }
+    }
+    let what = kind.target(document).id;
+    Err(Refused(format!("{what} changes all the time; look again")).into())
+}
+
+/// Nothing if the object changed meanwhile.
+async fn tried(executor: &Executor, kind: Kind, document: &Value) -> Result<Option<Stored>> {
     let target = kind.target(document);
     let what = target.id.to_string();
     let now = match executor.read(Side::Hub, &target).await {
@@ -193,13 +207,11 @@ async fn stored(executor: &Executor, kind: Kind, document: &Value) -> Result<Sto
     let asking = Asking { dry_run: true, ..Asking::default() };
     let action = Action { side: Side::Hub, target, write };
     match executor.perform(&action, &asking).await {
-        Outcome::Done(then) => Ok(Stored { now, then }),
+        Outcome::Done(then) => Ok(Some(Stored { now, then })),
         Outcome::Refused(refusal) => {
             Err(Refused(format!("the hub would refuse {what}: {}", refusal.message)).into())
         }
-        Outcome::Conflict(_) | Outcome::AlreadyExists | Outcome::NotFound => {
-            Err(Refused(format!("{what} changed just now; look again")).into())
-        }
+        Outcome::Conflict(_) | Outcome::AlreadyExists | Outcome::NotFound => Ok(None),
         Outcome::Lost(message) => bail!("cannot try to write {what}: {message}"),
         other => bail!("cannot try to write {what}: {other:?}"),
     }

@@ -160,7 +160,12 @@ async fn taints_expressions_and_numbers_choose() -> Result<()> {
     for short in ["a", "b", "c"] {
         hub.cluster(short, json!({ "size": short })).await?;
     }
-    hub.placement("two", json!({ "numberOfClusters": 2 })).await?;
+    // By default it would also count how often others chose each, and they choose at the same time.
+    let steady =
+        json!({ "scoreCoordinate": { "type": "BuiltIn", "builtIn": "Steady" }, "weight": 1 });
+    let steadily = json!({ "mode": "Exact", "configurations": [steady] });
+    let two = json!({ "numberOfClusters": 2, "prioritizerPolicy": steadily });
+    hub.placement("two", two).await?;
     hub.decided("two-decision-1", &["a", "b"]).await?;
     let expression = r#"managedCluster.metadata.labels["size"] > "a""#;
     let cel = json!({ "predicates": [{ "requiredClusterSelector": {
