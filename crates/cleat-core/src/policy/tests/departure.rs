@@ -138,7 +138,7 @@ fn the_hub_is_asked_before_a_policy_that_it_sent_prunes() {
     assert_eq!(member(&Policy { spec: ConfigurationPolicySpec::default(), ..sent() }), stays);
     for (answer, expected) in [
         (Ok(None), Departure::Staying),
-        (Ok(Some(RemoveStrategy::Required)), Departure::Staying),
+        (Ok(Some(RemoveStrategy::Required)), Departure::Emptying),
         (
             Ok(Some(RemoveStrategy::Needless)),
             unknown("the cluster leaves its hub and keeps everything"),
