@@ -145,7 +145,7 @@ fn said(
         Fate::Settled(Left::Nameless | Left::Gone) => {
             (Prospect::Gone, "there is nothing of that name".to_owned(), "")
         }
-        Fate::Unknown(why) | Fate::Held(why) => (Prospect::Unknown, why, ""),
+        Fate::Unknown(why) | Fate::Held { why, .. } => (Prospect::Unknown, why, ""),
         Fate::Kept { why, .. } => keep(&why, "spec.removeStrategy"),
         Fate::Unread => (Prospect::Unknown, "it was not looked at".to_owned(), ""),
         Fate::Delete { .. } | Fate::Terminating { .. }

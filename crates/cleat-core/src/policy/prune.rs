@@ -82,7 +82,10 @@ pub(crate) enum Fate {
         why: String,
     },
     /// It waits for what it holds, or nobody can tell what that is.
-    Held(String),
+    Held {
+        target: Target,
+        why: String,
+    },
     /// It cannot be seen, so nothing is done and nothing forgotten.
     Unknown(String),
     /// Nobody looked yet.
@@ -96,12 +99,10 @@ impl Fate {
 
     fn id(&self) -> Option<&Id> {
         match self {
-            Self::Delete { target, .. } | Self::Terminating { target, .. } => Some(&target.id),
-            Self::Settled(_)
-            | Self::Kept { .. }
-            | Self::Held(_)
-            | Self::Unknown(_)
-            | Self::Unread => None,
+            Self::Delete { target, .. }
+            | Self::Terminating { target, .. }
+            | Self::Held { target, .. } => Some(&target.id),
+            Self::Settled(_) | Self::Kept { .. } | Self::Unknown(_) | Self::Unread => None,
         }
     }
 }
@@ -238,7 +239,7 @@ pub(crate) fn remaining(fates: &Fates, memory: &Memory) -> Vec<String> {
             Fate::Settled(_) => continue,
             Fate::Unread => "it was not looked at".to_owned(),
             Fate::Unknown(why) => format!("it cannot be seen: {why}"),
-            Fate::Held(why) => why.clone(),
+            Fate::Held { why, .. } => why.clone(),
             Fate::Kept { why, .. } => format!("stays: {why}"),
             Fate::Terminating { finalizers, .. } if finalizers.is_empty() => {
                 "terminating".to_owned()
@@ -296,7 +297,7 @@ fn named(object: &ObjectResource) -> String {
 pub(crate) fn stuck(fates: &Fates, memory: &Memory, now: Timestamp) -> Fates {
     let is_stuck = |fate: &Fate| match fate {
         Fate::Settled(_) | Fate::Kept { .. } | Fate::Unread => false,
-        Fate::Unknown(_) | Fate::Held(_) => true,
+        Fate::Unknown(_) | Fate::Held { .. } => true,
         Fate::Delete { target, .. } => {
             let trouble = memory.troubles.get(&target.id);
             trouble.is_some_and(|trouble| trouble.kind != TroubleKind::Stale)

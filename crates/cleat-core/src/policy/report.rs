@@ -159,7 +159,7 @@ fn leaving(seen: &Observed, policy: &Policy) -> Verdict {
         related_objects: spare::listed(policy, &fates),
         ..old.clone()
     };
-    let unclear = |fate: &Fate| matches!(fate, Fate::Unknown(_) | Fate::Held(_));
+    let unclear = |fate: &Fate| matches!(fate, Fate::Unknown(_) | Fate::Held { .. });
     let blind = unsure.is_some() || fates.values().any(unclear);
     let look = blind.then(|| later(seen, UNKNOWN_PAUSE));
     let kept = fates.values().any(|fate| matches!(fate, Fate::Kept { .. }));

@@ -83,8 +83,10 @@ pub(crate) fn spare(fates: &mut Fates, policy: &Policy, memory: &Memory, reader:
         *fate = match reader.contents(&target) {
             Some(Contents::Ours) => continue,
             None => Fate::Unread,
-            Some(Contents::Unknown(why)) => Fate::Held(why.clone()),
-            Some(Contents::Waiting(what)) => Fate::Held(format!("it still holds {what}")),
+            Some(Contents::Unknown(why)) => Fate::Held { target, why: why.clone() },
+            Some(Contents::Waiting(what)) => {
+                Fate::Held { target, why: format!("it still holds {what}") }
+            }
             Some(foreign @ Contents::Foreign(_)) => {
                 Fate::Kept { target, uid, why: foreign.why_kept().unwrap_or_default() }
             }

@@ -36,12 +36,16 @@ const POLICIES: &str = "policy.open-cluster-management.io/v1";
 
 #[test]
 fn whoever_leaves_leaves_and_what_is_not_known_stops_the_rest() {
-    use Departure::{Leaving, Staying};
+    use Departure::{Emptying, Leaving, Staying};
     for (all, expected) in [
         (vec![], Staying),
         (vec![Staying, Staying], Staying),
         (vec![Staying, unknown("a"), unknown("b")], unknown("a")),
         (vec![unknown("a"), Leaving], Leaving),
+        (vec![Staying, Emptying, Staying], Emptying),
+        (vec![Emptying, unknown("a")], unknown("a")),
+        (vec![unknown("a"), Emptying], unknown("a")),
+        (vec![Emptying, Leaving], Leaving),
     ] {
         assert_eq!(together(all.clone()), expected, "{all:?}");
     }
