@@ -16,6 +16,7 @@ mod outlook;
 mod records;
 mod remarks;
 mod sight;
+mod spare;
 mod subjects;
 mod sweep;
 pub mod templates;

@@ -20,6 +20,7 @@ mod prune;
 mod reader;
 mod report;
 pub mod select;
+pub mod spare;
 mod status;
 mod tracking;
 

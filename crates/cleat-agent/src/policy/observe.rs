@@ -88,6 +88,9 @@ impl Context {
             return Err(Wake::After(SOON));
         }
         seen.controller.departure = self.departure(&policy).await;
+        if seen.controller.departure == Departure::Emptying && policy::spare::keeps(&policy) {
+            seen.cluster.heard = self.heard(&policy).await;
+        }
         let before = self.subjects.needs(key);
         let mut look =
             Looking { key, fresh, needs: Needs::default(), before, answers: Answers::default() };
@@ -181,6 +184,10 @@ impl Context {
                         Some(all) => seen.cluster.lists.insert(of, all).is_none(),
                         None => false,
                     },
+                    Read::Contents(namespace) => {
+                        let held = self.holds(policy, &namespace).await;
+                        seen.cluster.contents.insert(namespace.id, held).is_none()
+                    }
                     Read::Resolution { index, pick } => {
                         let template = template_at(&seen.templates, index);
                         let found = match template {
@@ -301,7 +308,7 @@ impl Needs {
                 let kind = seen.cluster.kinds.get(name);
                 self.lacks_a_kind |= matches!(kind, Some(Kind::Absent | Kind::Unknown(_)));
             }
-            Read::Resolution { .. } => {}
+            Read::Contents(_) | Read::Resolution { .. } => {}
         }
     }
 }

@@ -11,6 +11,7 @@ use cleat_core::policy::observed::{
     TerminatingNamespaces,
 };
 use cleat_core::policy::outlook::{imagined, outlook, reads};
+use cleat_core::work::contents::Contents as Held;
 use cleat_core::work::outlook::{Change, Foreseen};
 use cleat_core::write::Side;
 use cleat_runtime::execute::{Executor, Read};
@@ -107,6 +108,13 @@ impl Onlooker<'_> {
                     Lacks::Kind(name) => {
                         let kind = server.kind(&name, &policy, false).await;
                         seen.cluster.kinds.insert(name, kind);
+                    }
+                    Lacks::Contents(namespace) => {
+                        let held = match self.policies {
+                            Some(Policies { context }) => context.holds(&policy, &namespace).await,
+                            None => Held::Unknown("nobody looks after the policy here".to_owned()),
+                        };
+                        seen.cluster.contents.insert(namespace.id, held);
                     }
                     // Only templates need these.
                     Lacks::Namespaces | Lacks::List(_) | Lacks::Resolution { .. } => {}

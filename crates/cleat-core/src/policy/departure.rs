@@ -24,15 +24,16 @@ pub enum Told {
 
 /// What all of them come to: whoever leaves leaves, whatever else is not known.
 pub fn together(all: impl IntoIterator<Item = Departure>) -> Departure {
-    let mut unknown = Departure::Staying;
+    let mut most = Departure::Staying;
     for one in all {
-        match (&one, &unknown) {
+        match (&one, &most) {
             (Departure::Leaving, _) => return Departure::Leaving,
-            (Departure::Unknown(_), Departure::Staying) => unknown = one,
+            (Departure::Unknown(_), Departure::Staying | Departure::Emptying)
+            | (Departure::Emptying, Departure::Staying) => most = one,
             _ => {}
         }
     }
-    unknown
+    most
 }
 
 impl Owner {
@@ -122,7 +123,8 @@ pub fn of_member(policy: &Policy, cluster: &str, standing: &Standing) -> Option<
 /// leaves, if it does. If everything stays, whoever copied the policy here says so in it first.
 pub fn of_hub(answer: Result<Option<RemoveStrategy>, String>) -> Departure {
     match answer {
-        Ok(None | Some(RemoveStrategy::Required)) => Departure::Staying,
+        Ok(None) => Departure::Staying,
+        Ok(Some(RemoveStrategy::Required)) => Departure::Emptying,
         Ok(Some(RemoveStrategy::Needless)) => {
             Departure::Unknown("the cluster leaves its hub and keeps everything".to_owned())
         }

@@ -14,11 +14,13 @@ use cleat_api::configurationpolicy::{
     ConfigurationPolicySpec, ConfigurationPolicyStatus, ObjectResource, ObjectTemplate,
     RelatedObject,
 };
+use cleat_api::leftoverrecord::LeftObject;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::memory::Memory;
 use crate::id::{Id, Target};
+use crate::work::contents::Contents;
 
 /// One policy and all it depends on at one moment.
 #[derive(Clone, Debug)]
@@ -50,6 +52,9 @@ pub struct Controller {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Departure {
     Staying,
+    /// The cluster leaves its hub and is to be emptied: policies prune, but for namespaces that hold
+    /// what is not theirs.
+    Emptying,
     Leaving,
     Unknown(String),
 }
@@ -155,6 +160,10 @@ pub struct Cluster {
     pub trials: BTreeMap<Id, Trial>,
     /// What the server would make of the object if it were made anew, under another name.
     pub creations: BTreeMap<Id, Trial>,
+    /// What the namespaces hold that would go next, while the cluster leaves its hub.
+    pub contents: BTreeMap<Id, Contents>,
+    /// What the hub has heard to stay here.
+    pub heard: Vec<LeftObject>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -312,6 +321,8 @@ pub enum Read {
     Namespaces,
     Object(Target),
     List(ListOf),
+    /// What a namespace holds.
+    Contents(Target),
     /// What the definition at this index says for this object.
     Resolution {
         index: usize,

@@ -33,7 +33,7 @@ pub fn imagined(mut seen: Observed) -> Observed {
 pub fn reads(seen: &Observed) -> BTreeSet<Read> {
     let Subject::Policy(policy) = &seen.policy else { return BTreeSet::new() };
     let mut reader = Reader::new(&seen.cluster);
-    for object in fates_of_all(policy, &mut reader).keys() {
+    for object in fates_of_all(seen, policy, &mut reader).keys() {
         sight(object, &mut reader);
     }
     reader.unread
@@ -50,7 +50,7 @@ pub fn outlook(seen: &Observed, change: Change) -> Result<Vec<Foreseen>, String>
     };
     let mut reader = Reader::new(&seen.cluster);
     let mut all: BTreeMap<Id, Foreseen> = BTreeMap::new();
-    for (object, fate) in fates_of_all(policy, &mut reader) {
+    for (object, fate) in fates_of_all(seen, policy, &mut reader) {
         if fate == Fate::Settled(Left::Nameless) {
             continue;
         }
@@ -145,7 +145,8 @@ fn said(
         Fate::Settled(Left::Nameless | Left::Gone) => {
             (Prospect::Gone, "there is nothing of that name".to_owned(), "")
         }
-        Fate::Unknown(why) => (Prospect::Unknown, why, ""),
+        Fate::Unknown(why) | Fate::Held { why, .. } => (Prospect::Unknown, why, ""),
+        Fate::Kept { why, .. } => keep(&why, "spec.removeStrategy"),
         Fate::Unread => (Prospect::Unknown, "it was not looked at".to_owned(), ""),
         Fate::Delete { .. } | Fate::Terminating { .. }
             if change == Change::Leaving(RemoveStrategy::Needless) =>
@@ -158,10 +159,10 @@ fn said(
                 let why = format!("whether it is to go is not certain: {why}");
                 (Prospect::Unknown, why, BEHAVIOR)
             }
-            Departure::Staying if !policy.has_finalizer() => {
+            Departure::Staying | Departure::Emptying if !policy.has_finalizer() => {
                 keep("nothing holds its policy, which goes at once", "metadata.finalizers")
             }
-            Departure::Staying => {
+            Departure::Staying | Departure::Emptying => {
                 (Prospect::Delete, "it goes with its policy".to_owned(), BEHAVIOR)
             }
         },

@@ -15,6 +15,7 @@ use super::prune::{self, Fates};
 use super::reader::{Question, Reader};
 use super::report;
 use super::select;
+use super::spare;
 use super::status;
 use super::tracking;
 use crate::work::kind_order;
@@ -31,7 +32,7 @@ pub fn plan(seen: &Observed) -> Plan {
         Departure::Leaving if policy.has_finalizer() => return vec![vec![drop_finalizer(policy)]],
         Departure::Leaving => return vec![],
         Departure::Unknown(_) if policy.deleting => return vec![],
-        Departure::Unknown(_) | Departure::Staying => {}
+        Departure::Unknown(_) | Departure::Staying | Departure::Emptying => {}
     }
     if policy.deleting {
         return leave(seen, policy);
@@ -94,8 +95,8 @@ fn leave(seen: &Observed, policy: &Policy) -> Plan {
     if !policy.has_finalizer() {
         return vec![];
     }
-    let fates = fates_of_all(policy, &mut Reader::new(&seen.cluster));
-    if fates.values().all(prune::Fate::is_settled) {
+    let fates = fates_of_all(seen, policy, &mut Reader::new(&seen.cluster));
+    if fates.iter().all(|one| spare::is_over(seen, policy, one)) {
         return vec![vec![drop_finalizer(policy)]];
     }
     let deletions = prune::deletions(&fates, &seen.memory, seen.now);
@@ -103,9 +104,13 @@ fn leave(seen: &Observed, policy: &Policy) -> Plan {
 }
 
 /// What becomes of everything a deleted policy lists.
-pub(crate) fn fates_of_all(policy: &Policy, reader: &mut Reader<'_>) -> Fates {
+pub(crate) fn fates_of_all(seen: &Observed, policy: &Policy, reader: &mut Reader<'_>) -> Fates {
     let all = policy.status.related_objects.iter();
-    prune::fates(all, policy, prune::pruning(policy), reader)
+    let mut fates = prune::fates(all, policy, prune::pruning(policy), reader);
+    if seen.controller.departure == Departure::Emptying {
+        spare::spare(&mut fates, policy, &seen.memory, reader);
+    }
+    fates
 }
 
 pub(crate) fn due(seen: &Observed, policy: &Policy) -> Due {
@@ -161,7 +166,7 @@ pub fn reads(seen: &Observed) -> Reads {
         return Reads::default();
     }
     if policy.deleting {
-        fates_of_all(policy, &mut reader);
+        fates_of_all(seen, policy, &mut reader);
     } else if due(seen, policy) == Due::Now {
         evaluate::evaluate(seen, policy, &mut reader);
     } else if !policy.spec.namespace_selector.is_empty() {

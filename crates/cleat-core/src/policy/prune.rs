@@ -4,7 +4,7 @@
 //! from the status, never from labels; a delete always names the incarnation it means.
 
 use alloc::borrow::ToOwned;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -75,6 +75,17 @@ pub(crate) enum Fate {
         since: Timestamp,
         finalizers: Vec<String>,
     },
+    /// It stays though it was to go, because of what it holds.
+    Kept {
+        target: Target,
+        uid: String,
+        why: String,
+    },
+    /// It waits for what it holds, or nobody can tell what that is.
+    Held {
+        target: Target,
+        why: String,
+    },
     /// It cannot be seen, so nothing is done and nothing forgotten.
     Unknown(String),
     /// Nobody looked yet.
@@ -88,8 +99,10 @@ impl Fate {
 
     fn id(&self) -> Option<&Id> {
         match self {
-            Self::Delete { target, .. } | Self::Terminating { target, .. } => Some(&target.id),
-            Self::Settled(_) | Self::Unknown(_) | Self::Unread => None,
+            Self::Delete { target, .. }
+            | Self::Terminating { target, .. }
+            | Self::Held { target, .. } => Some(&target.id),
+            Self::Settled(_) | Self::Kept { .. } | Self::Unknown(_) | Self::Unread => None,
         }
     }
 }
@@ -174,12 +187,11 @@ fn is_ours(known: Option<&Properties>, present: &Present, policy: &str) -> bool 
 /// each other, and the next ones wait until these were seen gone; but what a protected object waits
 /// for must not wait for it.
 pub(crate) fn deletions(fates: &Fates, memory: &Memory, now: Timestamp) -> Vec<Action> {
-    let (turn, protected) = (turn(fates), protected(fates, memory));
+    let next = next(fates, memory);
     let mut actions = Vec::new();
     for fate in fates.values() {
         let Fate::Delete { target, uid } = fate else { continue };
-        let goes = Some(rank(&target.id)) == turn || is_awaited(&protected, &target.id);
-        if !goes || memory.must_wait(&target.id, now) {
+        if !next.contains(&target.id) || memory.must_wait(&target.id, now) {
             continue;
         }
         let write = Write::Delete {
@@ -190,6 +202,13 @@ pub(crate) fn deletions(fates: &Fates, memory: &Memory, now: Timestamp) -> Vec<A
         actions.push(Action { side: Side::Cluster, target: target.clone(), write });
     }
     actions
+}
+
+/// The objects that go now, or are going.
+pub(crate) fn next(fates: &Fates, memory: &Memory) -> BTreeSet<Id> {
+    let (turn, protected) = (turn(fates), protected(fates, memory));
+    let goes = |id: &&Id| Some(rank(id)) == turn || is_awaited(&protected, id);
+    fates.values().filter_map(Fate::id).filter(goes).cloned().collect()
 }
 
 fn turn(fates: &Fates) -> Option<u16> {
@@ -213,14 +232,15 @@ fn protected<'a>(fates: &'a Fates, memory: &Memory) -> BTreeMap<&'a Id, Protecte
 
 /// What is left of the objects that have to go, each with what it waits for.
 pub(crate) fn remaining(fates: &Fates, memory: &Memory) -> Vec<String> {
-    let (turn, protected) = (turn(fates), protected(fates, memory));
-    let waits = |id: &Id| Some(rank(id)) != turn && !is_awaited(&protected, id);
+    let next = next(fates, memory);
     let mut all = Vec::new();
     for (object, fate) in fates {
         let waits_for = match fate {
             Fate::Settled(_) => continue,
             Fate::Unread => "it was not looked at".to_owned(),
             Fate::Unknown(why) => format!("it cannot be seen: {why}"),
+            Fate::Held { why, .. } => why.clone(),
+            Fate::Kept { why, .. } => format!("stays: {why}"),
             Fate::Terminating { finalizers, .. } if finalizers.is_empty() => {
                 "terminating".to_owned()
             }
@@ -228,7 +248,9 @@ pub(crate) fn remaining(fates: &Fates, memory: &Memory) -> Vec<String> {
                 [one] => format!("waiting for finalizer {one}"),
                 many => format!("waiting for finalizers {}", many.join(", ")),
             },
-            Fate::Delete { target, .. } if waits(&target.id) => "goes after the others".to_owned(),
+            Fate::Delete { target, .. } if !next.contains(&target.id) => {
+                "goes after the others".to_owned()
+            }
             Fate::Delete { target, .. } => match memory.troubles.get(&target.id) {
                 Some(trouble) if trouble.kind != TroubleKind::Stale => told(trouble),
                 _ => "to be deleted".to_owned(),
@@ -274,8 +296,8 @@ fn named(object: &ObjectResource) -> String {
 /// The objects that something stands in the way of: refused, unseen, or too long on their way out.
 pub(crate) fn stuck(fates: &Fates, memory: &Memory, now: Timestamp) -> Fates {
     let is_stuck = |fate: &Fate| match fate {
-        Fate::Settled(_) | Fate::Unread => false,
-        Fate::Unknown(_) => true,
+        Fate::Settled(_) | Fate::Kept { .. } | Fate::Unread => false,
+        Fate::Unknown(_) | Fate::Held { .. } => true,
         Fate::Delete { target, .. } => {
             let trouble = memory.troubles.get(&target.id);
             trouble.is_some_and(|trouble| trouble.kind != TroubleKind::Stale)

@@ -13,6 +13,7 @@ use super::observed::{
     Cluster, Kind, KindName, ListOf, Namespace, Pick, Read, Resolution, Seen, Trial,
 };
 use crate::id::Target;
+use crate::work::contents::Contents;
 
 /// What an answer is not, yet or at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +103,13 @@ impl<'a> Reader<'a> {
             Some(Err(problem)) => Err(Gap::Failed(problem.clone())),
             Some(Ok(all)) => Ok(all),
         }
+    }
+
+    /// What a namespace holds. `None`: nobody looked.
+    pub(crate) fn contents(&mut self, target: &Target) -> Option<&'a Contents> {
+        let found = self.cluster.contents.get(&target.id);
+        self.note(Read::Contents(target.clone()), found.is_some());
+        found
     }
 
     /// `None`: nobody resolved it.

@@ -17,11 +17,14 @@ use super::observed::{Departure, Observed, Policy, Subject};
 use super::plan::{due, fates_of_all};
 use super::prune::{self, Fate, Fates};
 use super::reader::Reader;
+use super::spare;
 use super::status::{detail, overall, publish, state_of, whole_seconds_text};
 use crate::write::Plan;
 
 /// How long until something that could not be read is read again, where no watch will tell.
 const UNKNOWN_PAUSE: SignedDuration = SignedDuration::from_secs(5);
+/// How soon to look whether the hub has heard what stays.
+const HEARD_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 /// A kind may come to be served without a definition that is watched.
 const NO_KIND_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 /// A server that refuses an update may change its mind, without telling.
@@ -135,10 +138,10 @@ fn leaving(seen: &Observed, policy: &Policy) -> Verdict {
         Departure::Unknown(why) => {
             Some(format!("Failed to delete objects: whether they are to go is not certain: {why}"))
         }
-        Departure::Staying | Departure::Leaving => None,
+        Departure::Staying | Departure::Emptying | Departure::Leaving => None,
     };
     let mut reader = Reader::new(&seen.cluster);
-    let fates = fates_of_all(policy, &mut reader);
+    let fates = fates_of_all(seen, policy, &mut reader);
     if fates.values().any(|fate| *fate == Fate::Unread) && unsure.is_none() {
         return Verdict::default();
     }
@@ -153,13 +156,17 @@ fn leaving(seen: &Observed, policy: &Policy) -> Verdict {
     let status = ConfigurationPolicyStatus {
         compliant: overall(policy, &details),
         compliancy_details: details,
+        related_objects: spare::listed(policy, &fates),
         ..old.clone()
     };
-    let blind = unsure.is_some() || fates.values().any(|fate| matches!(fate, Fate::Unknown(_)));
+    let unclear = |fate: &Fate| matches!(fate, Fate::Unknown(_) | Fate::Held { .. });
+    let blind = unsure.is_some() || fates.values().any(unclear);
     let look = blind.then(|| later(seen, UNKNOWN_PAUSE));
+    let kept = fates.values().any(|fate| matches!(fate, Fate::Kept { .. }));
+    let heard = kept.then(|| later(seen, HEARD_PAUSE));
     Verdict {
         publish: publish(seen, policy, status),
-        wake: earliest([look, retry(seen)]),
+        wake: earliest([look, heard, retry(seen)]),
         log: Vec::new(),
     }
 }

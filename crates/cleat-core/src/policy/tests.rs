@@ -10,5 +10,6 @@ mod outlooks;
 mod pruning;
 mod remarks;
 mod site;
+mod sparing;
 mod stories;
 mod world;

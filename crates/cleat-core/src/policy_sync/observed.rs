@@ -167,6 +167,8 @@ pub struct Made {
     pub name: String,
     /// Empty if it was not seen since.
     pub uid: String,
+    /// Why it stays though its template prunes, if whoever looks after that said so.
+    pub kept: Option<String>,
 }
 
 /// How an object stands that others depend on.

@@ -23,6 +23,7 @@ use crate::id::{Id, Target};
 use crate::leave::ground::is_ground;
 use crate::leave::record;
 use crate::policy::observed::{Kind, KindName};
+use crate::work::contents::HOLDS_FOREIGN;
 use crate::write::{Action, Side, Write};
 
 /// How many objects are told of one policy: the status that tells them has to be stored.
@@ -82,7 +83,8 @@ fn made(entry: RelatedObject, everything: bool) -> Option<Made> {
         return None;
     }
     let kind = KindName { api_version: entry.object.api_version, kind: entry.object.kind };
-    Some(Made { kind, namespace: metadata.namespace, name: metadata.name, uid: known.uid })
+    let kept = Some(entry.reason).filter(|reason| reason.starts_with(HOLDS_FOREIGN));
+    Some(Made { kind, namespace: metadata.namespace, name: metadata.name, uid: known.uid, kept })
 }
 
 /// Which kinds have to be known to say what the templates made.
@@ -108,6 +110,7 @@ fn made_by(marked: &Marked, resources: &BTreeMap<KindName, Kind>) -> Option<Vec<
             namespace: namespace.to_owned(),
             name: made.name.clone(),
             uid: made.uid.clone(),
+            why: made.kept.clone().unwrap_or_default(),
             unmarked: true,
             ..LeftObject::default()
         });
@@ -190,18 +193,18 @@ fn staying<'a>(
     let mut left: BTreeMap<[String; 5], LeftObject> =
         told.map(|object| (key(object), object.clone())).collect();
     for (marked, object) in everything(seen)? {
-        let why = match (strategy, marked.keeps) {
-            (_, Some(why)) => why,
-            (RemoveStrategy::Needless, None) => NEEDLESS,
-            (RemoveStrategy::Required, None) => {
+        let (why, stays) = match (strategy, marked.keeps) {
+            (_, Some(why)) => (why.to_owned(), Stays::Declared),
+            (RemoveStrategy::Needless, None) => (NEEDLESS.to_owned(), Stays::Declared),
+            (RemoveStrategy::Required, None) if object.why.is_empty() => {
                 left.remove(&key(&object));
                 continue;
             }
+            (RemoveStrategy::Required, None) => (object.why.clone(), Stays::NotOurs),
         };
         // Who is let go of does not prune any more; why it stays was said before.
         let entry = left.entry(key(&object));
-        let stays = Some(Stays::Declared);
-        entry.or_insert_with(|| LeftObject { why: why.to_owned(), stays, ..object });
+        entry.or_insert_with(|| LeftObject { why, stays: Some(stays), ..object });
     }
     let left: BTreeSet<LeftObject> = left.into_values().collect();
     Some(left.into_iter().take(MOST).collect())

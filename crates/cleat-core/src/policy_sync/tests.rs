@@ -1,6 +1,7 @@
 //! The life of a policy on a cluster, planned by hand and in a small world with crashes.
 
 mod histories;
+mod kept;
 mod stories;
 mod stranded;
 mod world;

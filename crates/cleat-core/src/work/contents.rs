@@ -38,6 +38,9 @@ pub struct Found {
     pub labels: BTreeMap<String, String>,
 }
 
+/// Begins every account of why a namespace stays.
+pub(crate) const HOLDS_FOREIGN: &str = "it holds what is not ours";
+
 /// How many foreign objects are named.
 const NAMED: usize = 5;
 
@@ -134,7 +137,7 @@ impl Contents {
     pub(crate) fn why_kept(&self) -> Option<String> {
         let Self::Foreign(ids) = self else { return None };
         let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        Some(format!("it holds what is not ours: {}", names.join(", ")))
+        Some(format!("{HOLDS_FOREIGN}: {}", names.join(", ")))
     }
 }
 

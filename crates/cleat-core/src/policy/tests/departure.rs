@@ -36,12 +36,16 @@ const POLICIES: &str = "policy.open-cluster-management.io/v1";
 
 #[test]
 fn whoever_leaves_leaves_and_what_is_not_known_stops_the_rest() {
-    use Departure::{Leaving, Staying};
+    use Departure::{Emptying, Leaving, Staying};
     for (all, expected) in [
         (vec![], Staying),
         (vec![Staying, Staying], Staying),
         (vec![Staying, unknown("a"), unknown("b")], unknown("a")),
         (vec![unknown("a"), Leaving], Leaving),
+        (vec![Staying, Emptying, Staying], Emptying),
+        (vec![Emptying, unknown("a")], unknown("a")),
+        (vec![unknown("a"), Emptying], unknown("a")),
+        (vec![Emptying, Leaving], Leaving),
     ] {
         assert_eq!(together(all.clone()), expected, "{all:?}");
     }
@@ -138,7 +142,7 @@ fn the_hub_is_asked_before_a_policy_that_it_sent_prunes() {
     assert_eq!(member(&Policy { spec: ConfigurationPolicySpec::default(), ..sent() }), stays);
     for (answer, expected) in [
         (Ok(None), Departure::Staying),
-        (Ok(Some(RemoveStrategy::Required)), Departure::Staying),
+        (Ok(Some(RemoveStrategy::Required)), Departure::Emptying),
         (
             Ok(Some(RemoveStrategy::Needless)),
             unknown("the cluster leaves its hub and keeps everything"),

@@ -107,7 +107,7 @@ pub(super) fn answer(seen: &mut Observed, objects: &[Value]) {
                         objects.iter().filter(here).map(|one| Arc::new(one.clone())).collect();
                     seen.cluster.lists.insert(of, Ok(all));
                 }
-                Read::Namespaces | Read::Resolution { .. } => {}
+                Read::Namespaces | Read::Contents(_) | Read::Resolution { .. } => {}
             }
         }
         for question in asked.questions {

@@ -254,14 +254,14 @@ pub(super) fn has_made(world: &mut World, template: &str) {
 }
 
 /// As the hub holds policies of a cluster that leaves, before it deletes them.
-fn leaves(world: &mut World, strategy: RemoveStrategy) {
+pub(super) fn leaves(world: &mut World, strategy: RemoveStrategy) {
     world.leaving = Some(strategy);
     world.hub.as_mut().unwrap()["metadata"]["finalizers"] = json!([LEAVE_FINALIZER, HOLD]);
     world.settle();
     world.recall();
 }
 
-fn left(world: &World) -> Vec<(String, String)> {
+pub(super) fn left(world: &World) -> Vec<(String, String)> {
     let left = World::status(&world.hub).removal.unwrap_or_default().left;
     left.into_iter().map(|one| (one.uid, one.why)).collect()
 }

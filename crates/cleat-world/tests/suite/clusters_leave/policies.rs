@@ -10,7 +10,7 @@ use cleat_api::policy::Policy;
 use cleat_hub::clusters;
 use cleat_runtime::tasks::Tasks;
 use cleat_world::eventually;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams, Patch};
 use serde_json::{Value, json};
@@ -30,17 +30,12 @@ impl Party {
         let templates = maps.iter().map(|(map, prune)| {
             let mut wanted = self.map(map);
             wanted["data"] = json!({ "by": "policy" });
-            json!({ "objectDefinition": {
-                "apiVersion": "policy.open-cluster-management.io/v1", "kind": "ConfigurationPolicy",
-                "metadata": { "name": map },
-                "spec": {
-                    "remediationAction": "enforce", "pruneObjectBehavior": prune,
-                    "object-templates": [
-                        { "complianceType": "musthave", "objectDefinition": wanted },
-                    ],
-                },
-            }})
+            template(map, prune, wanted)
         });
+        self.replica_of(name, templates.collect())
+    }
+
+    fn replica_of(&self, name: &str, templates: Vec<Value>) -> Value {
         json!({
             "metadata": { "name": name, "labels": {
                 "policy.open-cluster-management.io/root-policy": name,
@@ -49,26 +44,34 @@ impl Party {
             } },
             "spec": {
                 "disabled": false, "remediationAction": "enforce",
-                "policy-templates": templates.collect::<Vec<_>>(),
+                "policy-templates": templates,
             },
         })
     }
 
     /// Sends a policy and waits until its maps are there and the hub was told which they are.
     async fn policy(&self, name: &str, maps: &[(&str, &str)]) -> Result<Vec<ConfigMap>> {
-        create(&self.replicas(), self.replica(name, maps)).await?;
-        let told = |policy: &Policy| {
-            policy.status.as_ref().is_some_and(|status| {
-                let known = status.objects.iter().filter(|one| !one.uid.is_empty());
-                status.compliant.as_deref() == Some("Compliant") && known.count() == maps.len()
-            })
-        };
-        seen(&self.replicas(), name, told).await.context("the policy was not enforced")?;
+        self.enforced(self.replica(name, maps)).await?;
         let mut made = Vec::new();
         for (map, _) in maps {
             made.push(self.maps().get(map).await?);
         }
         Ok(made)
+    }
+
+    /// Sends a policy and waits until the hub was told what each of its templates made.
+    async fn enforced(&self, replica: Value) -> Result<()> {
+        let sent = create(&self.replicas(), replica).await?;
+        let count = sent.spec.policy_templates.len();
+        let told = |policy: &Policy| {
+            policy.status.as_ref().is_some_and(|status| {
+                let known = status.objects.iter().filter(|one| !one.uid.is_empty());
+                status.compliant.as_deref() == Some("Compliant") && known.count() == count
+            })
+        };
+        let name = sent.name_any();
+        seen(&self.replicas(), &name, told).await.context("the policy was not enforced")?;
+        Ok(())
     }
 
     /// Neither policies nor what their templates became are on the cluster.
@@ -100,6 +103,18 @@ impl Party {
         }
         Ok(recorded)
     }
+}
+
+/// A template that makes an object, and what deleting it does to that.
+fn template(name: &str, prune: &str, wanted: Value) -> Value {
+    json!({ "objectDefinition": {
+        "apiVersion": "policy.open-cluster-management.io/v1", "kind": "ConfigurationPolicy",
+        "metadata": { "name": name },
+        "spec": {
+            "remediationAction": "enforce", "pruneObjectBehavior": prune,
+            "object-templates": [{ "complianceType": "musthave", "objectDefinition": wanted }],
+        },
+    }})
 }
 
 fn names<K: kube::Resource<DynamicType = ()>>(all: Vec<K>) -> Vec<String> {
@@ -140,6 +155,53 @@ async fn what_policies_do_not_prune_was_on_no_record_and_their_copies_stayed() -
     party.stays(&kept).await?;
     let why = "kept by pruneObjectBehavior None";
     assert_eq!(party.recorded().await?, [["none", "root.q", why], ["stays", "root.p", why]]);
+    party.no_policies().await?;
+    party.stop_agent().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_policy_deleted_its_namespace_with_what_others_had_put_there() -> Result<()> {
+    let mut party = Party::new("sparep", Required).await?;
+    let (shared, own) = (format!("{}-shared", party.name), format!("{}-own", party.name));
+    let namespace = |template_name: &str, name: &str| {
+        let wanted =
+            json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+        template(template_name, "DeleteIfCreated", wanted)
+    };
+    let map = |name: &str, namespace: &str| {
+        let metadata = json!({ "name": name, "namespace": namespace });
+        let wanted = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata });
+        template(name, "DeleteIfCreated", wanted)
+    };
+    // What other templates of the policy made in a namespace does not keep it.
+    let templates = vec![
+        namespace("shared", &shared),
+        map("first", &shared),
+        namespace("own", &own),
+        map("second", &own),
+    ];
+    party.enforced(party.replica_of("root.p", templates)).await?;
+    let namespaces: Api<Namespace> = Api::all(party.cluster.clone());
+    let made = namespaces.get(&shared).await?;
+    let maps: Api<ConfigMap> = Api::namespaced(party.cluster.clone(), &shared);
+    let theirs = create(&maps, json!({ "metadata": { "name": "theirs" } })).await?;
+    party.leave().await?;
+    party.left().await?;
+    let live = maps.get("theirs").await.context("it is not ours")?;
+    assert_eq!((live.uid(), live.metadata.deletion_timestamp), (theirs.uid(), None));
+    let live = namespaces.get(&shared).await.context("somebody else has something there")?;
+    assert_eq!((live.uid(), live.metadata.deletion_timestamp), (made.uid(), None));
+    assert!(maps.get_opt("first").await?.is_none(), "it was to be pruned");
+    assert!(namespaces.get_opt(&own).await?.is_none(), "nobody else had anything there");
+    let why = format!("it holds what is not ours: configmaps {shared}/theirs");
+    let uid = made.uid().unwrap_or_default();
+    let left = party.on_record().await?;
+    let left: Vec<_> = left.iter().filter(|one| one.part.is_none()).collect();
+    let told: Vec<_> =
+        left.iter().map(|one| [&*one.resource, &*one.name, &*one.uid, &*one.source]).collect();
+    assert_eq!(told, [["namespaces", &*shared, &*uid, "root.p"]]);
+    assert_eq!(left[0].why, why);
     party.no_policies().await?;
     party.stop_agent().await;
     Ok(())

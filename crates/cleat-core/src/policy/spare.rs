@@ -1,0 +1,130 @@
+//! Namespaces of policies on a cluster that leaves its hub: one that holds what others brought stays,
+//! because deleting it would take that along.
+//!
+//! That it stays is written into the policy's status, from where the hub is told; the policy goes once
+//! the hub has heard. What was said to stay stays, whatever becomes of what is in it.
+
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::vec::Vec;
+
+use cleat_api::configurationpolicy::{ObjectResource, RelatedObject, reason};
+use cleat_api::leftoverrecord::LeftObject;
+
+use super::memory::Memory;
+use super::observed::{Observed, Owner, Policy};
+use super::prune::{self, Fate, Fates, Pruning};
+use super::reader::Reader;
+use crate::work::contents::{self, Contents, Found, HOLDS_FOREIGN};
+
+/// What a namespace holds that a policy would delete.
+///
+/// What the policy takes along itself does not count. What another policy is about to take along is
+/// waited for: one that is going already, or that is part of the same policy of the hub. What works
+/// hold is gone before the hub lets go of the policy that made its namespace; if it is not, the
+/// namespace stays, since a work may be waiting for the policy.
+pub fn judge(found: Vec<Found>, policy: &Policy, others: &[Policy]) -> Contents {
+    let own: BTreeSet<&str> = takes(policy).collect();
+    let others = others.iter().filter(|other| goes_as_well(policy, other));
+    let going: BTreeSet<&str> = others.flat_map(takes).collect();
+    let found = found.into_iter().filter(|one| !own.contains(one.uid.as_str()));
+    let found: Vec<Found> = found
+        .map(|one| {
+            let terminating = one.terminating || going.contains(one.uid.as_str());
+            Found { terminating, ..one }
+        })
+        .collect();
+    contents::judge(&found, "")
+}
+
+fn goes_as_well(policy: &Policy, other: &Policy) -> bool {
+    let parent = |one: &Policy| one.owner.clone().filter(Owner::is_policy).map(|owner| owner.uid);
+    let parents = (parent(policy), parent(other));
+    let sent = other.namespace == policy.namespace && parents.1.is_some();
+    sent && other.has_finalizer() && (other.deleting || parents.0 == parents.1)
+}
+
+/// The incarnations that a policy deletes when it goes.
+fn takes(policy: &Policy) -> impl Iterator<Item = &str> {
+    let pruning = prune::pruning(policy);
+    policy.status.related_objects.iter().filter_map(move |entry| {
+        let known = entry.properties.as_ref().filter(|known| !known.uid.is_empty())?;
+        let created = known.created_by_policy == Some(true);
+        let goes = match pruning {
+            Pruning::Nothing => false,
+            Pruning::Created => created,
+            Pruning::All => created || entry.reason != reason::MISSING_AS_EXPECTED,
+        };
+        goes.then_some(known.uid.as_str())
+    })
+}
+
+/// Whether the status says of anything that it stays, so that the hub has to hear of it.
+pub fn keeps(policy: &Policy) -> bool {
+    policy.status.related_objects.iter().any(|entry| entry.reason.starts_with(HOLDS_FOREIGN))
+}
+
+/// Looks into the namespaces that would go next.
+pub(crate) fn spare(fates: &mut Fates, policy: &Policy, memory: &Memory, reader: &mut Reader<'_>) {
+    let next = prune::next(fates, memory);
+    for (object, fate) in fates {
+        let Fate::Delete { target, uid } = &*fate else { continue };
+        if !contents::is_namespace(&target.id) {
+            continue;
+        }
+        let (target, uid) = (target.clone(), uid.clone());
+        if let Some(why) = said(policy, object, &uid) {
+            *fate = Fate::Kept { target, uid, why: why.into() };
+            continue;
+        }
+        if !next.contains(&target.id) {
+            continue;
+        }
+        *fate = match reader.contents(&target) {
+            Some(Contents::Ours) => continue,
+            None => Fate::Unread,
+            Some(Contents::Unknown(why)) => Fate::Held { target, why: why.clone() },
+            Some(Contents::Waiting(what)) => {
+                Fate::Held { target, why: format!("it still holds {what}") }
+            }
+            Some(foreign @ Contents::Foreign(_)) => {
+                Fate::Kept { target, uid, why: foreign.why_kept().unwrap_or_default() }
+            }
+        };
+    }
+}
+
+/// Why this incarnation was said to stay, if it was.
+fn said<'a>(policy: &'a Policy, object: &ObjectResource, uid: &str) -> Option<&'a str> {
+    let entry = policy.entry(object)?;
+    let same = entry.properties.as_ref().is_some_and(|known| known.uid == uid);
+    (same && entry.reason.starts_with(HOLDS_FOREIGN)).then_some(entry.reason.as_str())
+}
+
+/// Whether a policy may go as far as this object is concerned: nothing of the policy is left there, or
+/// it stays and the hub knows.
+pub(crate) fn is_over(
+    seen: &Observed,
+    policy: &Policy,
+    (object, fate): (&ObjectResource, &Fate),
+) -> bool {
+    let Fate::Kept { target, uid, why: _ } = fate else { return fate.is_settled() };
+    let id = &target.id;
+    let is_it = |one: &LeftObject| {
+        let LeftObject { group, resource, namespace, name, uid: known, .. } = one;
+        [group, resource, namespace, name, known]
+            == [&id.group, &id.resource, &id.namespace, &id.name, uid]
+    };
+    said(policy, object, uid).is_some() && seen.cluster.heard.iter().any(is_it)
+}
+
+/// What the status of a policy that goes is to list: what it did, and of what stays, why.
+pub(crate) fn listed(policy: &Policy, fates: &Fates) -> Vec<RelatedObject> {
+    let mut all = policy.status.related_objects.clone();
+    for entry in &mut all {
+        let Some(Fate::Kept { target: _, uid, why }) = fates.get(&entry.object) else { continue };
+        entry.reason.clone_from(why);
+        entry.properties.get_or_insert_default().uid.clone_from(uid);
+    }
+    all
+}
