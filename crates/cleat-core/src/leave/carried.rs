@@ -2,6 +2,7 @@
 //! cluster's namespace on the hub and ends when the agent has let go of it.
 
 use alloc::collections::BTreeSet;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -14,6 +15,8 @@ use cleat_api::manifestwork::{
 use cleat_api::policy::{Policy, PolicyStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize as _;
+use serde_json::Value;
 
 use super::ground::{self, MADE_FOR_POLICIES};
 use crate::condition::holds;
@@ -33,6 +36,14 @@ pub fn on_cluster(works: &[ManifestWork], policies: Vec<Policy>) -> Vec<LeftObje
         .into_iter()
         .map(|policy| Carried::policy(&policy.metadata, policy.status.unwrap_or_default()));
     of_works.chain(of_policies).flat_map(|carried| carried.objects).collect()
+}
+
+/// What the status of a policy tells. One that cannot be read may be about anything.
+pub fn told(policy: &str, status: Option<&Value>) -> Result<PolicyStatus, String> {
+    let told = status.map(<Option<PolicyStatus>>::deserialize).transpose();
+    let told =
+        told.map_err(|error| format!("the status of policy {policy} cannot be read: {error}"));
+    Ok(told?.flatten().unwrap_or_default())
 }
 
 /// Who looks after it on the cluster. A new kind of thing to carry is one more of these.

@@ -290,3 +290,17 @@ fn copies_of_policies_were_on_no_record_of_a_lost_cluster() {
         ]
     );
 }
+
+#[test]
+fn a_policy_whose_status_could_not_be_read_counted_as_holding_nothing() {
+    let told = |status: Option<Value>| crate::leave::carried::told("root.p", status.as_ref());
+    for nothing in [None, Some(Value::Null), Some(json!({}))] {
+        assert!(told(nothing).unwrap().objects.is_empty());
+    }
+    let made = json!({ "objects": [{ "resource": "configmaps", "name": "m", "uid": "u" }] });
+    assert_eq!(told(Some(made)).unwrap().objects.len(), 1);
+    for unread in [json!({ "objects": "many" }), json!({ "objects": [{ "name": 1 }] }), json!(1)] {
+        let said = told(Some(unread)).unwrap_err();
+        assert!(said.starts_with("the status of policy root.p cannot be read: "), "{said}");
+    }
+}
