@@ -12,13 +12,14 @@ use cleat_api::manifestwork::{
     BlockedObject, LEAVE_FINALIZER, ManifestWork, ManifestWorkStatus, ON_RECORD, Removal,
     ResourceCount, condition,
 };
-use cleat_api::policy::{Policy, PolicyStatus};
+use cleat_api::policy::{Policy, PolicySpec, PolicyStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::ground::{self, MADE_FOR_POLICIES};
+use super::keeping;
 use crate::condition::holds;
 use crate::id::{Id, Target};
 use crate::policy_sync::HOLD;
@@ -32,9 +33,9 @@ pub const ADD_ONS: [&str; 3] =
 /// What the hub believes to be on a cluster by these works and policies.
 pub fn on_cluster(works: &[ManifestWork], policies: Vec<Policy>) -> Vec<LeftObject> {
     let of_works = works.iter().map(Carried::work);
-    let of_policies = policies
-        .into_iter()
-        .map(|policy| Carried::policy(&policy.metadata, policy.status.unwrap_or_default()));
+    let of_policies = policies.into_iter().map(|Policy { metadata, spec, status }| {
+        Carried::policy(&metadata, Some(&spec), status.unwrap_or_default())
+    });
     of_works.chain(of_policies).flat_map(|carried| carried.objects).collect()
 }
 
@@ -120,13 +121,14 @@ impl Carried {
         carried
     }
 
-    /// A policy as replicated to the cluster.
-    pub fn policy(metadata: &ObjectMeta, status: PolicyStatus) -> Self {
+    /// A policy as replicated to the cluster. Without what it says, if that cannot be read.
+    pub fn policy(metadata: &ObjectMeta, spec: Option<&PolicySpec>, status: PolicyStatus) -> Self {
         let mut carried = Self::bare(Kind::Policy, metadata);
         carried.copies = copies(&carried, metadata, &status);
         carried.objects = status.objects;
         for object in &mut carried.objects {
             object.source.clone_from(&carried.name);
+            object.stays = object.stays.max(keeping::declared(spec, object));
         }
         carried.removed(status.removal);
         carried

@@ -7,7 +7,7 @@ use std::time::Duration;
 use cleat_api::leftoverrecord::LeftoverRecord;
 use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, ManagedCluster};
 use cleat_api::manifestwork::ManifestWork;
-use cleat_api::policy::Policy;
+use cleat_api::policy::{Policy, PolicySpec};
 use cleat_core::leave::carried::{ADD_ONS, Carried, Kind, told};
 use cleat_core::leave::{self, hub};
 use cleat_core::registration::access::Part;
@@ -21,6 +21,7 @@ use cleat_runtime::queue::Wake;
 use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
+use serde::Deserialize as _;
 
 use super::{Context, duration, log};
 
@@ -98,7 +99,9 @@ impl Context {
                 for one in list.items {
                     // What a policy made must not be forgotten because nobody could read it.
                     let status = told(&one.name_any(), one.data.get("status"))?;
-                    carried.push(Carried::policy(&one.metadata, status));
+                    let spec =
+                        one.data.get("spec").and_then(|spec| PolicySpec::deserialize(spec).ok());
+                    carried.push(Carried::policy(&one.metadata, spec.as_ref(), status));
                 }
             }
             // A hub that does not serve policies has none.
