@@ -177,6 +177,7 @@ impl Context {
         });
         seen.live = futures::stream::iter(looks).buffer_unordered(READS).collect().await;
         seen.made = self.made(&seen).await;
+        seen.holders = self.holders().await;
         let hash = seen.ledgers.first().map(|ledger| ledger.spec.hub_hash.clone());
         let hash = hash.or_else(|| Some(job.records.first()?.spec.hub_hash.clone()));
         for id in clean::namespaces_due(&seen) {
