@@ -420,3 +420,50 @@ fn what_policies_made_went_though_the_policies_of_the_cluster_could_not_be_liste
     let silent = Holder::read(id(&template()), String::new(), &json!({}));
     assert_eq!(silent.unwrap().objects, []);
 }
+
+/// What the template made, as a template lists it that keeps it.
+fn kept() -> LeftObject {
+    let why = "kept by pruneObjectBehavior None".to_string();
+    LeftObject { stays: Some(Stays::Declared), why, ..made() }
+}
+
+#[test]
+fn what_a_template_says_to_keep_since_the_hub_heard_went_after_it() {
+    let mut seen = cluster();
+    seen.live.insert(id(&copy()), Look::Absent);
+    let mut keeps = live_template(None);
+    keeps["spec"]["pruneObjectBehavior"] = json!("None");
+    seen.live.insert(id(&template()), Look::Present(keeps));
+    // One that is about to make it anew does not know its uid.
+    for uid in ["u-made", ""] {
+        let mut seen = seen.clone();
+        seen.made.insert(id(&template()), Ok(vec![LeftObject { uid: uid.to_string(), ..kept() }]));
+        let patch = patch(&seen);
+        assert_eq!(plan(&seen)[0][0].target.id.name, "c1.x.0");
+        let objects = patch["spec"]["objects"].as_array().unwrap();
+        assert_eq!(objects.len(), 3, "they are on record already");
+        let made = &objects[2];
+        assert_eq!((&made["uid"], &made["stays"]), (&json!("u-made"), &json!("Declared")));
+    }
+    seen.made.insert(id(&template()), Ok(vec![kept()]));
+    seen.records[0].spec.objects[2] = kept();
+    assert_eq!(plan(&seen)[0][0].target.id, id(&template()), "it goes when that is on record");
+    seen.live.insert(id(&template()), Look::Absent);
+    seen.made.clear();
+    assert_eq!(fate_of(&seen, &made()), Fate::Stays(kept().why));
+    assert_eq!(words(&seen), [""; 0]);
+}
+
+#[test]
+fn a_template_that_was_made_to_prune_nothing_says_no_more_what_to_keep() {
+    let mut seen = cluster();
+    seen.live.insert(id(&copy()), Look::Absent);
+    let disarm = patch(&seen);
+    let mut harmless = live_template(None);
+    harmless["spec"] = disarm["spec"].clone();
+    harmless["metadata"]["finalizers"] = disarm["metadata"]["finalizers"].clone();
+    harmless["metadata"]["annotations"] = disarm["metadata"]["annotations"].clone();
+    seen.live.insert(id(&template()), Look::Present(harmless));
+    seen.made.insert(id(&template()), Ok(vec![kept()]));
+    assert_eq!(words(&seen), [format!("{TEMPLATE} delete u-t@3")]);
+}
