@@ -192,7 +192,9 @@ async fn follow(args: &Args, hub_client: &Client, cluster: &ManagedCluster) -> R
         let mut carried: Vec<Carried> = list.items.iter().map(Carried::work).collect();
         // A hub without policies has none; and what stands in their way is in the condition as well.
         let list = policies.list(&ListParams::default()).await.map(|list| list.items);
-        let policy = |one: Policy| Carried::policy(&one.metadata, one.status.unwrap_or_default());
+        let policy = |one: Policy| {
+            Carried::policy(&one.metadata, Some(&one.spec), one.status.unwrap_or_default())
+        };
         carried.extend(list.unwrap_or_default().into_iter().map(policy));
         progress.show(&now, &carried);
         let status = now.status.clone().unwrap_or_default();

@@ -12,6 +12,7 @@ pub mod clean;
 mod finish;
 pub mod ground;
 pub mod hub;
+mod keeping;
 mod obstacle;
 mod order;
 pub mod parts;

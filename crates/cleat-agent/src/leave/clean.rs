@@ -11,9 +11,10 @@ use cleat_api::leftoverrecord::condition::CLEANED;
 use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord};
 use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, ManagedCluster};
 use cleat_api::manifestwork::ManifestWork;
-use cleat_api::policy::{Policy, PolicyStatus};
+use cleat_api::policy::Policy;
 use cleat_core::condition::{holds, say};
 use cleat_core::id::Id;
+use cleat_core::leave::carried::told;
 use cleat_core::leave::clean::{self, Look, Observed, Report, id};
 use cleat_core::leave::record;
 use cleat_core::registration::join;
@@ -68,6 +69,8 @@ pub enum Error {
     Deleted { record: String },
     #[error("failed to find the templates of policies in {namespace}: {message}")]
     Templates { namespace: String, message: String },
+    #[error("failed to tell what the hub's policies hold: {message}")]
+    Policy { message: String },
     #[error("failed to note it in the record {record}: {message}")]
     Note { record: String, message: String },
 }
@@ -174,6 +177,7 @@ impl Context {
         });
         seen.live = futures::stream::iter(looks).buffer_unordered(READS).collect().await;
         seen.made = self.made(&seen).await;
+        seen.holders = self.holders().await;
         let hash = seen.ledgers.first().map(|ledger| ledger.spec.hub_hash.clone());
         let hash = hash.or_else(|| Some(job.records.first()?.spec.hub_hash.clone()));
         for id in clean::namespaces_due(&seen) {
@@ -253,12 +257,11 @@ impl Context {
             Err(source) => return Err(Error::List { what: "policies", source: source.into() }),
         };
         let read = list.items.into_iter().map(|policy| {
-            // A policy counts whatever stands in it.
-            let status = policy.data.get("status").cloned().unwrap_or_default();
-            let status: PolicyStatus = serde_json::from_value(status).unwrap_or_default();
-            (policy.name_any(), status.objects)
+            let status = told(&policy.name_any(), policy.data.get("status"));
+            let status = status.map_err(|message| Error::Policy { message });
+            status.map(|status| (policy.name_any(), status.objects))
         });
-        Ok(read.collect())
+        read.collect()
     }
 
     async fn note(&self, records: &[LeftoverRecord], report: &Report) -> Result<(), Error> {

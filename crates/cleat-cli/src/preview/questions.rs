@@ -150,7 +150,7 @@ async fn of_template(
     Ok(Question {
         cluster: cluster.to_owned(),
         spec: Some(spec),
-        believed: Carried::policy(&policy.metadata, status).objects,
+        believed: Carried::policy(&policy.metadata, Some(&policy.spec), status).objects,
         notes: Vec::new(),
     })
 }
@@ -263,8 +263,9 @@ pub(super) async fn of_copy(
     };
     let copies: Api<Policy> = Api::namespaced(hub_client.clone(), &cluster);
     let copy = copies.get_opt(&replica_name(key)).await.context("look at a copy of the policy")?;
-    let believed =
-        copy.map(|copy| Carried::policy(&copy.metadata, copy.status.unwrap_or_default()).objects);
+    let believed = copy.map(|Policy { metadata, spec, status }| {
+        Carried::policy(&metadata, Some(&spec), status.unwrap_or_default()).objects
+    });
     let spec = RemovalPreviewSpec { policy: replica_name(key), ..RemovalPreviewSpec::default() };
     Ok(Question {
         cluster,

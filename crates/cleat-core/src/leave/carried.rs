@@ -2,6 +2,7 @@
 //! cluster's namespace on the hub and ends when the agent has let go of it.
 
 use alloc::collections::BTreeSet;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -11,11 +12,14 @@ use cleat_api::manifestwork::{
     BlockedObject, LEAVE_FINALIZER, ManifestWork, ManifestWorkStatus, ON_RECORD, Removal,
     ResourceCount, condition,
 };
-use cleat_api::policy::{Policy, PolicyStatus};
+use cleat_api::policy::{Policy, PolicySpec, PolicyStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize as _;
+use serde_json::Value;
 
 use super::ground::{self, MADE_FOR_POLICIES};
+use super::keeping;
 use crate::condition::holds;
 use crate::id::{Id, Target};
 use crate::policy_sync::HOLD;
@@ -29,10 +33,18 @@ pub const ADD_ONS: [&str; 3] =
 /// What the hub believes to be on a cluster by these works and policies.
 pub fn on_cluster(works: &[ManifestWork], policies: Vec<Policy>) -> Vec<LeftObject> {
     let of_works = works.iter().map(Carried::work);
-    let of_policies = policies
-        .into_iter()
-        .map(|policy| Carried::policy(&policy.metadata, policy.status.unwrap_or_default()));
+    let of_policies = policies.into_iter().map(|Policy { metadata, spec, status }| {
+        Carried::policy(&metadata, Some(&spec), status.unwrap_or_default())
+    });
     of_works.chain(of_policies).flat_map(|carried| carried.objects).collect()
+}
+
+/// What the status of a policy tells. One that cannot be read may be about anything.
+pub fn told(policy: &str, status: Option<&Value>) -> Result<PolicyStatus, String> {
+    let told = status.map(<Option<PolicyStatus>>::deserialize).transpose();
+    let told =
+        told.map_err(|error| format!("the status of policy {policy} cannot be read: {error}"));
+    Ok(told?.flatten().unwrap_or_default())
 }
 
 /// Who looks after it on the cluster. A new kind of thing to carry is one more of these.
@@ -109,13 +121,14 @@ impl Carried {
         carried
     }
 
-    /// A policy as replicated to the cluster.
-    pub fn policy(metadata: &ObjectMeta, status: PolicyStatus) -> Self {
+    /// A policy as replicated to the cluster. Without what it says, if that cannot be read.
+    pub fn policy(metadata: &ObjectMeta, spec: Option<&PolicySpec>, status: PolicyStatus) -> Self {
         let mut carried = Self::bare(Kind::Policy, metadata);
         carried.copies = copies(&carried, metadata, &status);
         carried.objects = status.objects;
         for object in &mut carried.objects {
             object.source.clone_from(&carried.name);
+            object.stays = object.stays.max(keeping::declared(spec, object));
         }
         carried.removed(status.removal);
         carried

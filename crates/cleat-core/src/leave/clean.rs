@@ -2,12 +2,14 @@
 //!
 //! Only the incarnation that is on record, or in a ledger of ours, is ever deleted, and only while
 //! it bears our mark; what policies made never had one. What was declared to be kept, what another
-//! ledger or a policy of today holds, what somebody made anew and what nobody knows the uid of stays,
-//! and is said to; our marks come off it before the ledgers go, because the collector deletes what
-//! only a ledger owns. What stands for policies goes before what they made (`copies`).
+//! ledger, a policy of today or one that stays on the cluster holds (`holders`), what somebody made
+//! anew and what nobody knows the uid of stays, and is said to; our marks come off it before the
+//! ledgers go, because the collector deletes what only a ledger owns. What stands for policies goes
+//! before what they made (`copies`).
 
 mod choose;
 mod copies;
+mod holders;
 mod report;
 
 use alloc::borrow::ToOwned as _;
@@ -24,6 +26,7 @@ use serde_json::{Value, json};
 
 pub use self::choose::{Chosen, Refusal, choose, ledgers};
 pub use self::copies::copies_on_record;
+pub use self::holders::{Holder, Holders};
 pub use self::report::{Report, report, said};
 use crate::id::{Id, Target};
 use crate::protection::denial::Protected;
@@ -82,6 +85,8 @@ pub struct Observed {
     pub found: Vec<LeftObject>,
     /// What each template lists as made by it, or why that cannot be told.
     pub made: BTreeMap<Id, Result<Vec<LeftObject>, String>>,
+    /// All policies on the cluster, and what they are about.
+    pub holders: Holders,
     /// What servers said to what was tried last.
     pub refused: BTreeMap<Id, String>,
 }
@@ -221,6 +226,7 @@ pub fn fates(seen: &Observed) -> Vec<(LeftObject, Fate)> {
             *fate = Fate::Gone;
         }
     }
+    holders::spare(seen, &mut all);
     let staying: Vec<Id> = all
         .iter()
         .filter(|(_, fate)| matches!(fate, Fate::Stays(_)))

@@ -1,6 +1,6 @@
 //! Leftover records: written before anything is forgotten, in parts that a server can store.
 
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
@@ -41,6 +41,53 @@ pub(crate) fn missing<'a>(
     objects.filter(|object| !known.contains(&key(object)) && more.insert(key(object))).collect()
 }
 
+/// Which of `objects` a record has as going, or as less sure to stay than they say.
+pub(crate) fn understated<'a>(
+    records: &[LeftoverRecord],
+    objects: impl Iterator<Item = &'a LeftObject>,
+) -> Vec<&'a LeftObject> {
+    let mut known: BTreeMap<[&str; 5], Option<Stays>> = BTreeMap::new();
+    for object in records.iter().flat_map(|one| &one.spec.objects) {
+        let stays = known.entry(place(object)).or_insert(object.stays);
+        *stays = object.stays.min(*stays);
+    }
+    objects
+        .filter(|object| known.get(&place(object)).is_some_and(|stays| *stays < object.stays))
+        .collect()
+}
+
+/// Writes down that these stay, where it says otherwise.
+pub(crate) fn raise(records: &[LeftoverRecord], objects: &[&LeftObject]) -> Vec<Action> {
+    let mut said: BTreeMap<[&str; 5], &LeftObject> = BTreeMap::new();
+    for &object in objects {
+        let known = said.entry(place(object)).or_insert(object);
+        if known.stays < object.stays {
+            *known = object;
+        }
+    }
+    let mut actions = Vec::new();
+    for record in records {
+        let raised = |object: &LeftObject| {
+            let said = said.get(&place(object)).filter(|said| object.stays < said.stays)?;
+            Some(LeftObject { stays: said.stays, why: said.why.clone(), ..object.clone() })
+        };
+        let own = &record.spec.objects;
+        if !own.iter().any(|object| raised(object).is_some()) {
+            continue;
+        }
+        let all: Vec<LeftObject> =
+            own.iter().map(|object| raised(object).unwrap_or_else(|| object.clone())).collect();
+        let metadata = &record.metadata;
+        let patch = json!({
+            "metadata": { "uid": metadata.uid, "resourceVersion": metadata.resource_version },
+            "spec": { "objects": all },
+        });
+        let target = target(metadata.name.clone().unwrap_or_default());
+        actions.push(Action { side: Side::Hub, target, write: Write::Merge(patch) });
+    }
+    actions
+}
+
 /// Whether all of `objects` are among those that were told.
 pub(crate) fn are_told(told: &[LeftObject], objects: &[LeftObject]) -> bool {
     let known: BTreeSet<_> = told.iter().map(key).collect();
@@ -51,6 +98,13 @@ pub(crate) fn are_told(told: &[LeftObject], objects: &[LeftObject]) -> bool {
 fn key(object: &LeftObject) -> [&str; 6] {
     let LeftObject { group, version: _, resource, namespace, name, uid, source, .. } = object;
     [group, resource, namespace, name, uid, source].map(String::as_str)
+}
+
+/// The same whichever incarnation: what is declared to stay is named, and a template that is about to
+/// make something does not know its uid.
+fn place(object: &LeftObject) -> [&str; 5] {
+    let [group, resource, namespace, name, _, source] = key(object);
+    [group, resource, namespace, name, source]
 }
 
 /// What the hub puts on a work or policy that it could not hold, once everything of `left` is written

@@ -7,8 +7,8 @@ use std::time::Duration;
 use cleat_api::leftoverrecord::LeftoverRecord;
 use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, ManagedCluster};
 use cleat_api::manifestwork::ManifestWork;
-use cleat_api::policy::Policy;
-use cleat_core::leave::carried::{ADD_ONS, Carried, Kind};
+use cleat_api::policy::{Policy, PolicySpec};
+use cleat_core::leave::carried::{ADD_ONS, Carried, Kind, told};
 use cleat_core::leave::{self, hub};
 use cleat_core::registration::access::Part;
 use cleat_core::registration::hub::target;
@@ -21,6 +21,7 @@ use cleat_runtime::queue::Wake;
 use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
+use serde::Deserialize as _;
 
 use super::{Context, duration, log};
 
@@ -61,7 +62,7 @@ impl Context {
         let mut seen = hub::Observed {
             parts: self.parts.of(&name),
             contents: None,
-            carried: self.carried(&name).await.map_err(|error| error.to_string()),
+            carried: self.carried(&name).await,
             records: self.records(cluster).await.map_err(|error| error.to_string()),
             heartbeat: self.fleet.heartbeat(&name),
             now: self.clock.now(),
@@ -72,7 +73,7 @@ impl Context {
                 seen.parts.insert(part, self.read_part(&name, part).await);
             }
             // A work may have come before the namespace was seen to be going.
-            seen.carried = self.carried(&name).await.map_err(|error| error.to_string());
+            seen.carried = self.carried(&name).await;
         }
         if hub::wants_look(&seen) {
             seen.contents = Some(match found(&self.hub_client, &self.kinds, &name).await {
@@ -83,24 +84,29 @@ impl Context {
         seen
     }
 
-    /// Everything that has an end of its own in the cluster's namespace.
-    async fn carried(&self, name: &str) -> kube::Result<Vec<Carried>> {
+    /// Everything that has an end of its own in the cluster's namespace, or why that is not known.
+    async fn carried(&self, name: &str) -> Result<Vec<Carried>, String> {
+        let said = |error: kube::Error| error.to_string();
         let all = ListParams::default();
         let works: Api<ManifestWork> = Api::namespaced(self.hub_client.clone(), name);
         let mut carried: Vec<Carried> =
-            works.list(&all).await?.items.iter().map(Carried::work).collect();
+            works.list(&all).await.map_err(said)?.items.iter().map(Carried::work).collect();
         let kind = ApiResource::erase::<Policy>(&());
         let policies: Api<DynamicObject> =
             Api::namespaced_with(self.hub_client.clone(), name, &kind);
         match policies.list(&all).await {
-            Ok(list) => carried.extend(list.items.into_iter().map(|one| {
-                // A policy leaves whatever stands in it.
-                let status = one.data.get("status").cloned().unwrap_or_default();
-                Carried::policy(&one.metadata, serde_json::from_value(status).unwrap_or_default())
-            })),
+            Ok(list) => {
+                for one in list.items {
+                    // What a policy made must not be forgotten because nobody could read it.
+                    let status = told(&one.name_any(), one.data.get("status"))?;
+                    let spec =
+                        one.data.get("spec").and_then(|spec| PolicySpec::deserialize(spec).ok());
+                    carried.push(Carried::policy(&one.metadata, spec.as_ref(), status));
+                }
+            }
             // A hub that does not serve policies has none.
             Err(kube::Error::Api(status)) if status.code == 404 => {}
-            Err(error) => return Err(error),
+            Err(error) => return Err(said(error)),
         }
         let [group, version, resource] = ADD_ONS;
         let kind = GroupVersionKind::gvk(group, version, "");
@@ -118,7 +124,7 @@ impl Context {
                 let forbidden = matches!(&error, kube::Error::Api(status) if status.code == 403);
                 if !forbidden || self.kinds.preferred(group, resource).await != Mapping::NoSuchKind
                 {
-                    return Err(error);
+                    return Err(said(error));
                 }
             }
         }

@@ -3,14 +3,17 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
+use cleat_api::configurationpolicy::ConfigurationPolicy;
 use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Part};
 use cleat_api::policy::name::PARENT_POLICY;
 use cleat_core::id::{Id, Target};
-use cleat_core::leave::clean::{Look, Observed, copies_on_record, id, objects};
+use cleat_core::leave::clean::{Holder, Holders, Look, Observed, copies_on_record, id, objects};
 use cleat_core::policy::observed::{Kind, KindName, Served};
 use cleat_core::policy_sync::observed::Marked;
 use cleat_core::policy_sync::{listed, made_kinds};
 use cleat_runtime::kinds::{Mapped, Mapping};
+use kube::ResourceExt as _;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use serde_json::Value;
 
 use super::{Context, Error};
@@ -84,6 +87,32 @@ impl Context {
             made.insert(id, listed.ok_or_else(|| "not all kinds can be told now".to_owned()));
         }
         made
+    }
+
+    /// All policies on the cluster, whoever sent them, and what they are about.
+    pub(super) async fn holders(&self) -> Holders {
+        let kind = ApiResource::erase::<ConfigurationPolicy>(&());
+        let policies: Api<DynamicObject> = Api::all_with(self.job.cluster_client.clone(), &kind);
+        let policies = match policies.list(&ListParams::default()).await {
+            Ok(list) => list.items,
+            // A server without the kind has none.
+            Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
+            Err(error) => return Holders::Unknown(error.to_string()),
+        };
+        let read = policies.into_iter().map(|policy| {
+            let id = Id {
+                group: kind.group.clone(),
+                resource: kind.plural.clone(),
+                namespace: policy.namespace().unwrap_or_default(),
+                name: policy.name_any(),
+            };
+            Holder::read(id, policy.uid().unwrap_or_default(), &policy.data)
+        });
+        let read: Result<Vec<Holder>, String> = read.collect();
+        match read {
+            Ok(all) => Holders::Listed(all),
+            Err(why) => Holders::Unknown(why),
+        }
     }
 
     async fn kind(&self, KindName { api_version, kind }: &KindName) -> Kind {

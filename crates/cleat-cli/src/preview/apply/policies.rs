@@ -87,8 +87,9 @@ async fn of_changed(
     }
     let taken = TakenTemplates { policy: replica_name(key), names: left };
     let spec = RemovalPreviewSpec { templates: Some(taken), ..RemovalPreviewSpec::default() };
-    let believed =
-        copy.map(|copy| Carried::policy(&copy.metadata, copy.status.unwrap_or_default()).objects);
+    let believed = copy.map(|Policy { metadata, spec, status }| {
+        Carried::policy(&metadata, Some(&spec), status.unwrap_or_default()).objects
+    });
     Ok(Question { cluster, spec: Some(spec), believed: believed.unwrap_or_default(), notes })
 }
 

@@ -2,8 +2,8 @@
 //! became, and what the agent made for them.
 //!
 //! The copy goes first and lets go of its templates, so that nobody makes them anew; a template goes
-//! when everything it made is on record, and takes nothing with it; what it made goes afterwards, as
-//! the record says. Whoever was not told by uid is known by what it bears.
+//! when everything it made is on record, as kept if it says so, and takes nothing with it; what it made
+//! goes afterwards, as the record says. Whoever was not told by uid is known by what it bears.
 
 use alloc::borrow::ToOwned as _;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -41,6 +41,10 @@ pub(super) fn rank(part: Part) -> Option<u16> {
         Part::Key | Part::Place => None,
     }
 }
+
+/// On a template that was made to take nothing with it: what becomes of what it made is on record, and
+/// no more for the template to say.
+const DISARMED: &str = "cleat.dev/disarmed";
 
 /// How many ranks that are.
 pub(super) const RANKS: u16 = 2;
@@ -128,19 +132,34 @@ fn is_by(seen: &Observed, template: &LeftObject, owner: &Owner) -> bool {
     }
 }
 
-/// What a template lists as its own and no record has, or why that is not known.
+/// What a template lists as its own and no record has, or one has as going though the template says to
+/// keep it; or why that is not known.
 pub(super) fn unwritten<'a>(
     seen: &'a Observed,
     template: &LeftObject,
 ) -> Result<Vec<&'a LeftObject>, String> {
     match seen.made.get(&id(template)) {
-        Some(Ok(made)) => Ok(record::missing(&seen.records, made.iter())),
+        Some(Ok(made)) => {
+            let mut unwritten = record::missing(&seen.records, made.iter());
+            if !is_disarmed(seen, template) {
+                unwritten.extend(record::understated(&seen.records, made.iter()));
+            }
+            Ok(unwritten)
+        }
         Some(Err(why)) => Err(format!("what it made cannot be told: {why}")),
         None => Err("what it made was not looked at".to_string()),
     }
 }
 
-/// Writes down what templates made that are to go, where nobody had told the hub.
+/// Whether what a template says of what it made is only what we made of it.
+fn is_disarmed(seen: &Observed, template: &LeftObject) -> bool {
+    let Some(Look::Present(live)) = seen.live.get(&id(template)) else { return false };
+    let annotations = live.pointer("/metadata/annotations");
+    annotations.is_some_and(|all| all.get(DISARMED).is_some())
+}
+
+/// Writes down what templates made that are to go, and what they say to keep of it, where nobody had
+/// told the hub.
 pub(super) fn write_down(seen: &Observed, fates: &[(LeftObject, Fate)]) -> Vec<Action> {
     // By the leave whose record lists the policy.
     let mut more: BTreeMap<&str, BTreeSet<&LeftObject>> = BTreeMap::new();
@@ -158,7 +177,12 @@ pub(super) fn write_down(seen: &Observed, fates: &[(LeftObject, Fate)]) -> Vec<A
         };
         more.entry(&record.spec.cluster_uid).or_default().extend(made);
     }
-    let mut actions = Vec::new();
+    // One after the other: both write the same records.
+    let said: Vec<&LeftObject> = more.values().flatten().copied().collect();
+    let mut actions = record::raise(&seen.records, &said);
+    if !actions.is_empty() {
+        return actions;
+    }
     for (uid, objects) in more {
         let parts = seen.records.iter().filter(|one| one.spec.cluster_uid == uid);
         let parts: Vec<&LeftoverRecord> = parts.collect();
@@ -195,6 +219,7 @@ pub(super) fn disarmed(live: &Value) -> Option<Write> {
         let value = live.pointer("/metadata").and_then(|own| own.get(field))?;
         metadata.insert(field.to_owned(), value.clone());
     }
+    metadata.insert("annotations".to_owned(), json!({ DISARMED: "" }));
     if held {
         metadata.insert("finalizers".to_owned(), json!(others));
     }

@@ -85,7 +85,7 @@ fn live(object: &LeftObject, ledgers: &[&AppliedManifestWork]) -> Look {
         })
     };
     Look::Present(json!({
-        "apiVersion": "v1",
+        "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {
             "namespace": object.namespace, "name": object.name, "uid": object.uid,
             "resourceVersion": "3",
@@ -138,6 +138,7 @@ fn what_a_policy_made_goes_by_its_uid_alone_unless_it_was_declared_to_stay() {
     let anew = LeftObject { uid: "before".to_string(), ..made.clone() };
     for (object, goes) in [(made.clone(), true), (kept, false), (anew, false)] {
         let mut seen = Observed { records: vec![record(vec![object])], ..Observed::default() };
+        seen.holders = Holders::Listed(vec![]);
         seen.live.insert(id(&made), live(&made, &[]));
         let fates = fates(&seen);
         assert_eq!(fates[0].1 == Fate::Delete, goes, "{fates:?}");
@@ -149,6 +150,7 @@ fn what_a_policy_made_goes_by_its_uid_alone_unless_it_was_declared_to_stay() {
 fn what_a_policy_held_again_since_its_cluster_joined_again_was_deleted() {
     let made = LeftObject { unmarked: true, source: "root.p".to_string(), ..left("made") };
     let mut seen = Observed { records: vec![record(vec![made.clone()])], ..Observed::default() };
+    seen.holders = Holders::Listed(vec![]);
     seen.live.insert(id(&made), live(&made, &[]));
     seen.policies.insert("root.other".to_string(), vec![left("another")]);
     assert_eq!(fate_of(&seen, &made), Fate::Delete, "no policy of today holds it");

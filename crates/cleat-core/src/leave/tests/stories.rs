@@ -3,6 +3,7 @@
 use std::string::{String, ToString as _};
 
 use cleat_api::managedcluster::RemoveStrategy;
+use cleat_api::policy::PolicySpec;
 use serde_json::json;
 
 use super::world::{NAME, World, at};
@@ -497,7 +498,8 @@ fn a_policy_of_a_lost_cluster_is_let_go_of_when_what_it_made_is_written_down() {
         { "version": "v1", "resource": "configmaps", "name": "m", "uid": "uid-m" },
     ] });
     let metadata = serde_json::from_value(metadata).unwrap();
-    let policy = Carried::policy(&metadata, serde_json::from_value(made).unwrap());
+    let spec = PolicySpec::default();
+    let policy = Carried::policy(&metadata, Some(&spec), serde_json::from_value(made).unwrap());
     seen.carried = Ok([policy].into());
     let [step] = plan(&seen).try_into().unwrap();
     let Write::Create(record) = &step[0].write else { panic!("it is forgotten: {step:?}") };

@@ -6,6 +6,7 @@ use std::vec::Vec;
 
 use cleat_api::leftoverrecord::{LeftObject, Part, Stays};
 use cleat_api::manifestwork::{ManifestWork, ON_RECORD};
+use cleat_api::policy::PolicySpec;
 use serde_json::{Value, json};
 
 use super::world::{NAME, World};
@@ -263,7 +264,8 @@ fn copies_of_policies_were_on_no_record_of_a_lost_cluster() {
             "finalizers": finalizers,
         });
         let metadata = serde_json::from_value(metadata).unwrap();
-        let policy = Carried::policy(&metadata, serde_json::from_value(status).unwrap());
+        let status = serde_json::from_value(status).unwrap();
+        let policy = Carried::policy(&metadata, Some(&PolicySpec::default()), status);
         let copies = policy.copies.into_iter();
         copies.map(|one| (one.part.unwrap(), one.name, one.uid)).collect::<Vec<_>>()
     };
@@ -289,4 +291,68 @@ fn copies_of_policies_were_on_no_record_of_a_lost_cluster() {
             part(Part::Key, "policy-encryption-key", ""),
         ]
     );
+}
+
+#[test]
+fn a_policy_whose_status_could_not_be_read_counted_as_holding_nothing() {
+    let told = |status: Option<Value>| crate::leave::carried::told("root.p", status.as_ref());
+    for nothing in [None, Some(Value::Null), Some(json!({}))] {
+        assert!(told(nothing).unwrap().objects.is_empty());
+    }
+    let made = json!({ "objects": [{ "resource": "configmaps", "name": "m", "uid": "u" }] });
+    assert_eq!(told(Some(made)).unwrap().objects.len(), 1);
+    for unread in [json!({ "objects": "many" }), json!({ "objects": [{ "name": 1 }] }), json!(1)] {
+        let said = told(Some(unread)).unwrap_err();
+        assert!(said.starts_with("the status of policy root.p cannot be read: "), "{said}");
+    }
+}
+
+#[test]
+fn what_a_policy_said_to_keep_since_its_agent_was_heard_was_to_go_with_the_record() {
+    let template = |name: &str, prune: Value, action: &str| {
+        let wanted = json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": name, "namespace": "shop" },
+        });
+        json!({ "objectDefinition": { "kind": "ConfigurationPolicy", "spec": {
+            "remediationAction": action, "pruneObjectBehavior": prune,
+            "object-templates": [{ "complianceType": "musthave", "objectDefinition": wanted }],
+        } } })
+    };
+    let kept = |spec: Option<PolicySpec>| -> String {
+        let metadata = json!({ "name": "root.p", "namespace": NAME, "uid": "u" });
+        let metadata = serde_json::from_value(metadata).unwrap();
+        let made = |name| json!({ "resource": "configmaps", "namespace": "shop", "name": name, "uid": "u" });
+        let status = json!({ "objects": [made("a"), made("b")] });
+        let status = serde_json::from_value(status).unwrap();
+        let objects = Carried::policy(&metadata, spec.as_ref(), status).objects.into_iter();
+        let kept = objects.filter(|one| one.stays == Some(Stays::Declared));
+        kept.map(|one| one.name).collect()
+    };
+    let prunes = |name: &str| template(name, json!("DeleteIfCreated"), "enforce");
+    let keeps = |name: &str| template(name, json!("None"), "enforce");
+    let silent = |name: &str| template(name, Value::Null, "enforce");
+    let informs = |name: &str| template(name, json!("DeleteAll"), "inform");
+    let never = |name: &str| template(name, json!("DeleteAll"), "InformOnly");
+    for (action, templates, expected) in [
+        (None, json!([]), ""),
+        (None, json!([prunes("a"), prunes("b")]), ""),
+        (None, json!([keeps("a"), prunes("b")]), "a"),
+        (None, json!([silent("a"), prunes("b")]), "a"),
+        (None, json!([informs("a"), prunes("b")]), "a"),
+        (Some("enforce"), json!([informs("a"), prunes("b")]), ""),
+        (Some("enforce"), json!([never("a"), prunes("b")]), "a"),
+        (Some("inform"), json!([prunes("a"), prunes("b")]), "ab"),
+        // Nobody knows which of them made what none names.
+        (None, json!([prunes("{{ some }}"), prunes("b")]), ""),
+        (None, json!([keeps("{{ some }}"), prunes("b")]), "a"),
+        (None, json!([prunes("{{ some }}"), keeps("b")]), "ab"),
+    ] {
+        let spec = json!({
+            "disabled": false, "remediationAction": action, "policy-templates": templates,
+        });
+        let spec = serde_json::from_value(spec).unwrap();
+        assert_eq!(kept(Some(spec)), expected, "{action:?} {templates}");
+    }
+    assert_eq!(kept(None), "ab", "it cannot be read");
 }

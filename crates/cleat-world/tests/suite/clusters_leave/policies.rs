@@ -454,3 +454,30 @@ async fn what_a_policy_held_again_since_its_cluster_joined_again_was_deleted() -
     templates.patch("m", &Default::default(), &free).await?;
     Ok(())
 }
+
+/// Somebody else's policy, which did not make the map and lists it.
+#[tokio::test]
+async fn what_a_policy_on_no_record_had_found_was_deleted_with_a_record() -> Result<()> {
+    let mut party = Party::new("foundp", Required).await?;
+    let prunes = [("goes", "DeleteIfCreated"), ("m", "DeleteIfCreated")];
+    let made = party.policy("root.p", &prunes).await?;
+    party.lose().await?;
+    let templates: Api<ConfigurationPolicy> = Api::namespaced(party.cluster.clone(), &party.name);
+    let theirs = json!({
+        "metadata": { "name": "theirs" },
+        "spec": { "remediationAction": "inform", "object-templates": [
+            { "complianceType": "musthave", "objectDefinition": party.map("m") },
+        ] },
+    });
+    create(&templates, theirs).await?;
+    let found = json!({ "status": { "relatedObjects": [
+        { "object": party.map("m"), "compliant": "Compliant" },
+    ] } });
+    templates.patch_status("theirs", &Default::default(), &Patch::Merge(found)).await?;
+    let report = party.clean(false).await?;
+    let stays: Vec<_> = report.stays.iter().map(|(id, _)| &*id.name).collect();
+    assert_eq!((stays, report.stuck), (vec!["m"], vec![]));
+    assert!(party.maps().get_opt("goes").await?.is_none());
+    party.stays(&made[1..]).await?;
+    crate::delete(&templates, "theirs").await
+}

@@ -89,7 +89,30 @@ fn cluster() -> Observed {
     seen.live.insert(id(&template()), Look::Present(owned));
     seen.live.insert(id(&made()), live(&made(), &[]));
     seen.made.insert(id(&template()), Ok(vec![made()]));
+    seen.holders = Holders::Listed(vec![]);
     seen
+}
+
+/// The same once its copy and its template are gone.
+fn cluster_without_policies() -> Observed {
+    let mut seen = cluster();
+    seen.live.insert(id(&copy()), Look::Absent);
+    seen.live.insert(id(&template()), Look::Absent);
+    seen.made.clear();
+    seen
+}
+
+/// A policy on the cluster, and one object that it lists.
+fn holder(object: &LeftObject, uid: &str, listed: &Value) -> Holders {
+    let says = json!({ "status": { "relatedObjects": [listed] } });
+    Holders::Listed(vec![Holder::read(id(object), uid.to_string(), &says).unwrap()])
+}
+
+/// What a policy lists that made or found the object which is there.
+fn listed_made() -> Value {
+    json!({ "object": {
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "namespace": "shop", "name": "made" },
+    } })
 }
 
 fn patch(seen: &Observed) -> Value {
@@ -308,4 +331,139 @@ fn what_another_hub_made_since_under_the_same_name_stays_as_it_is() {
         assert_eq!([copy(), template(), place()].map(|one| !spared(&one)), [ours; 3], "{made}");
         assert_eq!(words(&seen).is_empty(), !ours, "{made}");
     }
+}
+
+#[test]
+fn what_a_template_lists_that_another_copy_holds_now_was_deleted() {
+    let mut seen = cluster();
+    let mut anew = live_copy();
+    anew["metadata"]["uid"] = json!("u-anew");
+    seen.live.insert(id(&copy()), Look::Present(anew));
+    let theirs = live_template(Some((POLICY, "u-anew")));
+    seen.live.insert(id(&template()), Look::Present(theirs));
+    for include_kept in [false, true] {
+        seen.include_kept = include_kept;
+        assert_eq!(fate_of(&seen, &made()), Fate::Stays(format!("{TEMPLATE} holds it")));
+        assert_eq!(words(&seen), [""; 0]);
+    }
+    for unknown in [None, Some(Err("no discovery".to_string()))] {
+        seen.made = unknown.into_iter().map(|made| (id(&template()), made)).collect();
+        assert!(matches!(fate_of(&seen, &made()), Fate::Unknown(_)));
+        assert_eq!(words(&seen), [""; 0], "it may hold anything");
+    }
+}
+
+#[test]
+fn what_a_policy_on_no_record_had_found_or_made_was_deleted() {
+    let mut seen = cluster_without_policies();
+    let goes = ["configmaps shop/made delete u-made@3"];
+    assert_eq!(words(&seen), goes);
+    let theirs = LeftObject { namespace: "c2".to_string(), ..template() };
+    let listed = |pointer: &str, value: &str, uid: &str| {
+        let mut listed = listed_made();
+        *listed.pointer_mut(pointer).unwrap() = json!(value);
+        listed["properties"] = json!({ "uid": uid });
+        listed
+    };
+    let name = "/object/metadata/name";
+    for (listed, held) in [
+        (listed_made(), true),
+        (listed(name, "made", ""), true),
+        (listed(name, "made", "u-before"), true),
+        (listed(name, "other", "u-made"), true),
+        (listed(name, "other", "u-other"), false),
+        (listed(name, "-", ""), false),
+        (listed("/object/kind", "Secret", ""), false),
+        (listed("/object/apiVersion", "apps/v1", ""), false),
+        (listed("/object/metadata/namespace", "till", ""), false),
+    ] {
+        for include_kept in [false, true] {
+            seen.include_kept = include_kept;
+            seen.holders = holder(&theirs, "u-theirs", &listed);
+            let by = "configurationpolicies.policy.open-cluster-management.io c2/t holds it";
+            let spared = Fate::Stays(by.to_string());
+            let expected = if held { spared } else { Fate::Delete };
+            assert_eq!(fate_of(&seen, &made()), expected, "{listed}");
+            assert_eq!(words(&seen).is_empty(), held, "{listed}");
+        }
+    }
+}
+
+#[test]
+fn a_template_that_is_to_go_keeps_nothing_unless_it_was_made_anew() {
+    let mut seen = cluster();
+    seen.holders = holder(&template(), "u-t", &listed_made());
+    assert_eq!(fate_of(&seen, &made()), Fate::Delete);
+    seen.holders = holder(&template(), "u-anew", &listed_made());
+    assert_eq!(fate_of(&seen, &made()), Fate::Stays(format!("{TEMPLATE} holds it")));
+}
+
+#[test]
+fn what_policies_made_went_though_the_policies_of_the_cluster_could_not_be_listed() {
+    let mut seen = cluster_without_policies();
+    let web = left("web");
+    let ledger = ledger(OURS, "web", &[(&web, false)]);
+    seen.records[0].spec.objects.push(web.clone());
+    seen.live.insert(id(&web), live(&web, &[&ledger]));
+    seen.ledgers = vec![ledger];
+    for unknown in [Holders::default(), Holders::Unknown("forbidden".to_string())] {
+        seen.holders = unknown;
+        assert!(matches!(fate_of(&seen, &made()), Fate::Unknown(_)));
+        // What bears our mark is ours whoever looks at it.
+        assert_eq!(words(&seen), ["configmaps shop/web delete u-web@3"]);
+        assert!(report(&seen).stuck.iter().any(|(one, _)| *one == id(&made())));
+    }
+    for unread in [json!("many"), json!([{ "object": "made" }])] {
+        let says = json!({ "status": { "relatedObjects": unread } });
+        assert!(Holder::read(id(&template()), String::new(), &says).is_err());
+    }
+    let silent = Holder::read(id(&template()), String::new(), &json!({}));
+    assert_eq!(silent.unwrap().objects, []);
+}
+
+/// What the template made, as a template lists it that keeps it.
+fn kept() -> LeftObject {
+    let why = "kept by pruneObjectBehavior None".to_string();
+    LeftObject { stays: Some(Stays::Declared), why, ..made() }
+}
+
+#[test]
+fn what_a_template_says_to_keep_since_the_hub_heard_went_after_it() {
+    let mut seen = cluster();
+    seen.live.insert(id(&copy()), Look::Absent);
+    let mut keeps = live_template(None);
+    keeps["spec"]["pruneObjectBehavior"] = json!("None");
+    seen.live.insert(id(&template()), Look::Present(keeps));
+    // One that is about to make it anew does not know its uid.
+    for uid in ["u-made", ""] {
+        let mut seen = seen.clone();
+        seen.made.insert(id(&template()), Ok(vec![LeftObject { uid: uid.to_string(), ..kept() }]));
+        let patch = patch(&seen);
+        assert_eq!(plan(&seen)[0][0].target.id.name, "c1.x.0");
+        let objects = patch["spec"]["objects"].as_array().unwrap();
+        assert_eq!(objects.len(), 3, "they are on record already");
+        let made = &objects[2];
+        assert_eq!((&made["uid"], &made["stays"]), (&json!("u-made"), &json!("Declared")));
+    }
+    seen.made.insert(id(&template()), Ok(vec![kept()]));
+    seen.records[0].spec.objects[2] = kept();
+    assert_eq!(plan(&seen)[0][0].target.id, id(&template()), "it goes when that is on record");
+    seen.live.insert(id(&template()), Look::Absent);
+    seen.made.clear();
+    assert_eq!(fate_of(&seen, &made()), Fate::Stays(kept().why));
+    assert_eq!(words(&seen), [""; 0]);
+}
+
+#[test]
+fn a_template_that_was_made_to_prune_nothing_says_no_more_what_to_keep() {
+    let mut seen = cluster();
+    seen.live.insert(id(&copy()), Look::Absent);
+    let disarm = patch(&seen);
+    let mut harmless = live_template(None);
+    harmless["spec"] = disarm["spec"].clone();
+    harmless["metadata"]["finalizers"] = disarm["metadata"]["finalizers"].clone();
+    harmless["metadata"]["annotations"] = disarm["metadata"]["annotations"].clone();
+    seen.live.insert(id(&template()), Look::Present(harmless));
+    seen.made.insert(id(&template()), Ok(vec![kept()]));
+    assert_eq!(words(&seen), [format!("{TEMPLATE} delete u-t@3")]);
 }
