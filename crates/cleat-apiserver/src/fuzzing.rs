@@ -11,19 +11,15 @@ use serde_json::{Value, json};
 
 use crate::apply::{Manager, Target, server_side_apply, track_update};
 use crate::builtin;
-use crate::patch::{self, Accepts, Patch};
+use crate::patch::{self, Language, Patch};
 use crate::path::request_info;
 use crate::query::{ContinueToken, DeleteOptions, ListOptions, Query, WriteOptions};
 use crate::schema::cel::{Scope, check_message, check_rule, condition, validate};
 use crate::schema::{Schema, Schemas};
 use crate::selector::{FieldSelector, LabelSelector};
 
-const PATCH_TYPES: [&str; 4] = [
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-];
+const LANGUAGES: [Language; 4] =
+    [Language::Json, Language::Merge, Language::Strategic, Language::Apply];
 
 /// A method and what is asked for, `GET /api/v1/pods?limit=5`: understood in one way, or refused.
 pub fn request_path(bytes: &[u8]) {
@@ -57,8 +53,8 @@ pub fn patches(bytes: &[u8]) {
     let current: Option<Value> = serde_json::from_slice(current).ok().filter(Value::is_object);
     let current = current.unwrap_or_else(pod);
     let schema = builtin::schemas().named("io.k8s.api.core.v1.Pod");
-    for media_type in PATCH_TYPES {
-        let Ok(patch) = patch::parse(media_type, body, Accepts::Builtin) else { continue };
+    for language in LANGUAGES {
+        let Ok(patch) = patch::read(language, body) else { continue };
         if let Patch::Apply(config) = &patch {
             apply(&current, config, schema);
             continue;

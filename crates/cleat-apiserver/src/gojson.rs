@@ -80,9 +80,10 @@ fn character_at(body: &[u8], line: usize, column: usize) -> Option<char> {
 
 /// Go writes a struct's fields in the order they were declared, a map's in that of their names. An
 /// object that has only fields of one of these structs is taken for it.
-const STRUCTS: [&[&str]; 7] = [
+const STRUCTS: [&[&str]; 8] = [
     &["matchLabels", "matchExpressions"],
     &["Type", "RollingUpdate"],
+    &["Partition", "MaxUnavailable"],
     &["Name", "Protocol", "AppProtocol", "Port", "TargetPort", "NodePort"],
     &["MinAvailable", "Selector", "MaxUnavailable", "UnhealthyPodEvictionPolicy"],
     &["Key", "Value", "Effect", "TimeAdded"],

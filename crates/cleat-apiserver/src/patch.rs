@@ -51,11 +51,19 @@ impl Accepts {
     }
 }
 
-/// Reads the body of a PATCH request.
+/// What a PATCH request's body is to be read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Language {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+/// The language that a media type stands for.
 ///
-/// Errors: 415 for a media type the resource does not take, 400 for a body that is not such a
-/// patch, 413 for too many operations.
-pub(crate) fn parse(content_type: &str, body: &[u8], accepts: Accepts) -> Result<Patch, Status> {
+/// Errors: 415 for one the resource does not take.
+pub(crate) fn language(content_type: &str, accepts: Accepts) -> Result<Language, Status> {
     let media_type = content_type.split_once(';').map_or(content_type, |(media, _)| media);
     let known = accepts.media_types();
     if !known.contains(&media_type) {
@@ -71,9 +79,21 @@ pub(crate) fn parse(content_type: &str, body: &[u8], accepts: Accepts) -> Result
             known.join(", ")
         )));
     }
-    match media_type {
-        JSON_PATCH => Operations::parse(body).map(Patch::Json),
-        MERGE_PATCH => {
+    Ok(match media_type {
+        JSON_PATCH => Language::Json,
+        MERGE_PATCH => Language::Merge,
+        STRATEGIC_PATCH => Language::Strategic,
+        _ => Language::Apply,
+    })
+}
+
+/// Reads the body of a PATCH request.
+///
+/// Errors: 400 for a body that is not such a patch, 413 for too many operations.
+pub(crate) fn read(language: Language, body: &[u8]) -> Result<Patch, Status> {
+    match language {
+        Language::Json => Operations::parse(body).map(Patch::Json),
+        Language::Merge => {
             let document =
                 read_json(body).and_then(object_or_null).map_err(|why| undecodable(&why))?;
             match document {
@@ -81,13 +101,16 @@ pub(crate) fn parse(content_type: &str, body: &[u8], accepts: Accepts) -> Result
                 document => Ok(Patch::Merge(document)),
             }
         }
-        STRATEGIC_PATCH => match read_json(body).and_then(object_or_null) {
+        Language::Strategic => match read_json(body).and_then(object_or_null) {
             Err(why) => Err(Status::bad_request(why)),
             Ok(Value::Null) => Ok(Patch::Strategic(Value::Object(serde_json::Map::new()))),
             Ok(document) => Ok(Patch::Strategic(document)),
         },
-        _ => read_yaml(body)
-            .and_then(object_or_null)
+        Language::Apply => read_yaml(body)
+            .and_then(|document| {
+                let refused = "error unmarshaling JSON: while decoding JSON";
+                object_or_null(document).map_err(|why| format!("{refused}: {why}"))
+            })
             .map(Patch::Apply)
             .map_err(|why| Status::bad_request(format!("error decoding YAML: {why}"))),
     }

@@ -27,7 +27,7 @@ pub(crate) use prepare::{
 };
 pub(crate) use removal::{GarbagePolicy, garbage_policy, returns_deleted};
 pub(crate) use strategy::{create_on_update, name_rule, reset_fields, unconditional_update};
-pub(crate) use validate::{validate_create, validate_update};
+pub(crate) use validate::{emptied, left_empty, validate_create, validate_update};
 pub(crate) use warnings::warnings;
 #[cfg(test)]
 mod recorded;

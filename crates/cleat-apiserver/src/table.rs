@@ -154,7 +154,8 @@ pub fn partial_metadata_list<'a>(
         "kind": "PartialObjectMetadataList",
         "apiVersion": version.api_version(),
         "metadata": list_metadata(list),
-        "items": items,
+        // Unlike lists of whole objects and tables, this one has no list at all when it is empty.
+        "items": if items.is_empty() { Value::Null } else { Value::Array(items) },
     })
 }
 

@@ -49,6 +49,9 @@ pub(crate) struct Call<'a> {
     pub(crate) warnings: Vec<String>,
     /// What the audit log is told, if anybody keeps one of this.
     pub(crate) notes: Option<&'a Notes>,
+    /// Fields that the object was sent with, but empty; only those where that is not the same as
+    /// leaving them out.
+    pub(crate) left_empty: Vec<&'static str>,
 }
 
 impl<'a> Call<'a> {
@@ -71,6 +74,7 @@ impl<'a> Call<'a> {
             agent: "cleat".to_owned(),
             warnings: Vec::new(),
             notes: None,
+            left_empty: Vec::new(),
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::conflict::{self, Conflict};
 use super::fields::FieldSet;
-use super::managers::{Managers, Operation};
+use super::managers::{Identity, Managers, Operation};
 use super::shape::Shape;
 use super::typed::{self, Comparison};
 use super::{Manager, Target, same_but_for_managers, without_identity};
@@ -109,7 +109,11 @@ fn conflicts(managers: &Managers, changed: &Comparison) -> Vec<Conflict> {
                 .map(|path| Conflict { manager: entry.identity.clone(), path }),
         );
     }
-    found.sort_by(|left, right| left.manager.cmp(&right.manager));
+    // Of a manager's entries those for a subresource come first.
+    found.sort_by_cached_key(|conflict| {
+        let Identity { name, operation, api_version, subresource } = conflict.manager.clone();
+        (name, operation, api_version, subresource.is_empty(), subresource)
+    });
     found
 }
 

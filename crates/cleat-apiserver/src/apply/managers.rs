@@ -212,6 +212,11 @@ impl Managers {
         }
     }
 
+    /// Adds an entry beside those its manager may have. Whoever reads them takes the last.
+    pub(super) fn add(&mut self, entry: Entry) {
+        self.entries.push(entry);
+    }
+
     pub(super) fn retain(&mut self, keep: impl FnMut(&Entry) -> bool) {
         self.entries.retain(keep);
     }

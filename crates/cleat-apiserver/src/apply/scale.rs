@@ -33,16 +33,23 @@ pub(crate) fn return_managers(parent: &mut Value, path: &[&str], api_version: &s
         .filter(|entry| entry.fields.contains(&here))
         .map(|entry| moved(entry, api_version, set(&there)))
         .collect();
+    // Who updates is known by a version too, and that of a Scale is another than the object's: only
+    // who applies is recognized. Everybody else appears anew, and when they came is not passed on.
+    let recognized = |entry: &Entry| {
+        entry.identity.operation == Operation::Apply
+            && owners.iter().any(|owner| owner.identity == entry.identity)
+    };
+    let known: Vec<Identity> =
+        managers.iter().filter(|e| recognized(e)).map(|e| e.identity.clone()).collect();
     for entry in managers.iter_mut() {
-        if !owners.iter().any(|owner| owner.identity == entry.identity) {
+        if !known.contains(&entry.identity) {
             entry.fields.subtract(&set(&there));
         }
     }
     managers.retain(|entry| !entry.fields.is_empty());
     for owner in owners {
-        // When they came is not passed on.
-        if managers.get(&owner.identity).is_none() {
-            managers.put(Entry { time: None, ..owner });
+        if !known.contains(&owner.identity) {
+            managers.add(Entry { time: None, ..owner });
         }
     }
     managers.write_to(parent);

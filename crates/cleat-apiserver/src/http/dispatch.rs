@@ -12,7 +12,7 @@ use super::{Asked, paths};
 use crate::form::{Form, Presenter};
 use crate::negotiate::{self, Endpoint, Format};
 use crate::objects::Envelope;
-use crate::patch::{self, Accepts, Patch};
+use crate::patch::{self, Accepts, Language, Patch};
 use crate::query::{DeleteOptions, ListOptions, WriteOptions, resource_version};
 use crate::resource::{Origin, ResourceType};
 use crate::selector::FieldSelector;
@@ -64,6 +64,7 @@ pub(super) async fn resource(server: &Arc<Inner>, asked: &Asked) -> Result<Respo
         agent: asked.header(header::USER_AGENT).to_owned(),
         warnings: version.deprecation.iter().map(|text| text.to_string()).collect(),
         notes: Some(&asked.notes),
+        left_empty: Vec::new(),
     };
     if !info.subresource.is_empty() {
         let answer = subresource::answer(&mut call, asked).await?;
@@ -135,10 +136,27 @@ pub(crate) async fn patch_object(
         Origin::Builtin => Accepts::Builtin,
         Origin::Custom { .. } => Accepts::Custom,
     };
-    let patch = patch::parse(asked.header(header::CONTENT_TYPE), &asked.body, accepts)?;
-    let options = WriteOptions::patch(&asked.query, matches!(patch, Patch::Apply(_)))?;
+    let language = patch::language(asked.header(header::CONTENT_TYPE), accepts)?;
+    let (patch, options) = read_patch(call, asked, language)?;
     let change = Patched { patch, options: &options };
     update::update(call, &change, &options).await
+}
+
+/// Reads the change that a PATCH asks for. Where there is nothing to change, that is said rather
+/// than what is wrong with the change.
+pub(crate) fn read_patch(
+    call: &Call<'_>,
+    asked: &Asked,
+    language: Language,
+) -> Result<(Patch, WriteOptions), Status> {
+    let applies = language == Language::Apply;
+    let options = WriteOptions::patch(&asked.query, applies)?;
+    let patch = patch::read(language, &asked.body).map_err(|unreadable| {
+        let creates = applies && call.subresource.is_empty();
+        let exists = call.objects().entry(&call.ty, &call.namespace, &call.name).is_some();
+        if creates || exists { unreadable } else { call.not_found() }
+    })?;
+    Ok((patch, options))
 }
 
 /// Built-in kinds have no route for what they do not do; custom ones say so by name.
@@ -158,6 +176,10 @@ fn in_scope(ty: &ResourceType, asked: &Asked) -> bool {
     let info = &asked.info;
     let namespaced = !info.namespace.is_empty() && &*ty.plural != "namespaces";
     match (ty.namespaced, namespaced) {
+        // Custom kinds have no such path; built-in ones have it, but without such a method.
+        (true, false) if ty.origin != Origin::Builtin => {
+            !names_object(asked) && matches!(&*info.verb, "list" | "watch")
+        }
         (true, false) => !names_object(asked),
         (false, true) => false,
         _ => info.parts.len() <= 3,
@@ -171,6 +193,9 @@ fn names_object(asked: &Asked) -> bool {
 /// Objects are created in collections, and everything else is done to them by name.
 fn check_method(ty: &ResourceType, asked: &Asked) -> Result<(), Status> {
     let info = &asked.info;
+    if ty.origin != Origin::Builtin {
+        return check_custom_method(asked);
+    }
     let collection = ty.namespaced && info.namespace.is_empty();
     let fits = match &*info.verb {
         _ if !info.subresource.is_empty() => true,
@@ -183,6 +208,22 @@ fn check_method(ty: &ResourceType, asked: &Asked) -> Result<(), Status> {
         return Ok(());
     }
     Err(unsupported(ty, &info.verb))
+}
+
+/// Custom kinds have one route for all paths: what is created is named by its body alone, and only
+/// what needs a name and has none is refused.
+fn check_custom_method(asked: &Asked) -> Result<(), Status> {
+    if !asked.info.subresource.is_empty() || names_object(asked) {
+        return Ok(());
+    }
+    match &*asked.info.verb {
+        "patch" => {
+            patch::language(asked.header(header::CONTENT_TYPE), Accepts::Custom)?;
+        }
+        "update" => {}
+        _ => return Ok(()),
+    }
+    Err(Status::bad_request("name must be provided"))
 }
 
 fn get(call: &Call<'_>, accepted: Accepted) -> Result<Response, Status> {

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Accepts, Patch, apply_patch, parse};
+use super::{Accepts, Patch, apply_patch, language, read};
 use crate::schema::Schemas;
 use crate::status::Status;
 
@@ -9,6 +9,10 @@ const JSON: &str = "application/json-patch+json";
 const MERGE: &str = "application/merge-patch+json";
 const STRATEGIC: &str = "application/strategic-merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
+
+fn parse(media_type: &str, body: &[u8], accepts: Accepts) -> Result<Patch, Status> {
+    read(language(media_type, accepts)?, body)
+}
 
 /// A type with every kind of list a strategic merge tells apart.
 fn schemas() -> Schemas {
@@ -142,7 +146,8 @@ fn malformed_patches_are_bad_requests() {
     refuse(MERGE, "[]", &format!("{prefix}{not_map}"));
     refuse(MERGE, "null", "Invalid JSON Patch");
     refuse(STRATEGIC, "[]", not_map);
-    refuse(APPLY, "[]", &format!("error decoding YAML: {not_map}"));
+    let in_json = "error unmarshaling JSON: while decoding JSON";
+    refuse(APPLY, "[]", &format!("error decoding YAML: {in_json}: {not_map}"));
 }
 
 #[test]

@@ -105,6 +105,7 @@ pub(crate) fn prepare_create(
         }
         ("", "persistentvolumeclaims") => same_data_source(object),
         ("apps", "daemonsets") => template_generation(object, 1),
+        ("apps", "statefulsets") => drop_most_unavailable(&Value::Null, object),
         ("batch", "jobs") => job_selector(object),
         ("certificates.k8s.io", "certificatesigningrequests") => {
             let spec = child(object_of(object), "spec");
@@ -251,7 +252,18 @@ fn main_details(ty: &ResourceType, old: &Value, new: &mut Value, env: &mut Env<'
             child(metadata, "annotations").remove(TEMPLATE_GENERATION);
             template_generation(new, if moved { number.saturating_add(1) } else { number });
         }
+        ("apps", "statefulsets") => drop_most_unavailable(old, new),
         _ => {}
+    }
+}
+
+/// How many pods of a stateful set may be unavailable during an update is a field behind a gate that
+/// is closed: it is only kept where it is in use already.
+fn drop_most_unavailable(old: &Value, new: &mut Value) {
+    let place = ["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"];
+    if old.path(&place).is_null() && !new.path(&place).is_null() {
+        let spec = child(object_of(new), "spec");
+        child(child(spec, "updateStrategy"), "rollingUpdate").remove("maxUnavailable");
     }
 }
 

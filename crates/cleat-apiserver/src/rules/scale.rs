@@ -66,6 +66,13 @@ pub(crate) fn view(object: &Value, place: &Place<'_>) -> Value {
     })
 }
 
+/// A Scale that wants no replicas does not say so, and nobody manages what is not said.
+pub(crate) fn forget_none(scale: &mut Value) {
+    if scale.at("spec").number("replicas") == Some(0) {
+        child(object_of(scale), "spec").remove("replicas");
+    }
+}
+
 /// How many replicas the object says it wants.
 pub(crate) fn wanted(object: &Value, place: &Place<'_>) -> Option<i64> {
     match place {

@@ -18,6 +18,8 @@ mod service;
 mod volume;
 mod workloads;
 
+pub(crate) use core::{emptied, left_empty};
+
 use serde_json::Value;
 
 use self::check::Errors;

@@ -219,6 +219,7 @@ impl Call<'_> {
 
     /// Everything that is wrong with a new object.
     pub(crate) fn validate_create(&self, new: &Value) -> Result<(), Status> {
+        self.refuse_other_kind(new)?;
         let mut errors = metadata::validate(new, self.ty.namespaced, rules::name_rule(&self.ty));
         match (&self.ty.origin, self.schema()) {
             (Origin::Custom { .. }, Some(schema)) => {
@@ -238,6 +239,7 @@ impl Call<'_> {
 
     /// Everything that is wrong with a changed object, or with the change.
     pub(crate) fn validate_update(&self, new: &Value, old: &Value) -> Result<(), Status> {
+        self.refuse_other_kind(new)?;
         let mut errors = metadata::validate_common_update(new, old, self.ty.namespaced);
         // Upstream asks once for all kinds and once more for each.
         errors.extend(metadata::validate_update(new, old));
@@ -255,10 +257,21 @@ impl Call<'_> {
             (Origin::Builtin, _) => {
                 errors.extend(unqualified_finalizers(new));
                 errors.extend(rules::validate_update(&self.ty, subresource, old, new));
+                errors.extend(rules::emptied(old, &self.left_empty));
             }
         }
         errors.extend(self.special_errors(new, Some(old)));
         self.refuse(&errors, new)
+    }
+
+    /// An object of a custom kind that says it is of another has nothing else said about it.
+    fn refuse_other_kind(&self, new: &Value) -> Result<(), Status> {
+        let kind = new.get("kind").and_then(Value::as_str).unwrap_or_default();
+        if self.ty.origin == Origin::Builtin || kind == &*self.ty.kind {
+            return Ok(());
+        }
+        let error = FieldError::invalid("kind", kind, format!("must be {}", self.ty.kind));
+        Err(Status::invalid(&self.ty.group, kind, object::name(new), &[error]))
     }
 
     /// A definition that has a scale says where its numbers are.

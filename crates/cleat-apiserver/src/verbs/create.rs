@@ -85,10 +85,7 @@ pub(crate) async fn store(
     mut new: Value,
     options: &WriteOptions,
 ) -> Result<Value, NotWritten> {
-    if !object::resource_version(&new).is_empty() {
-        let why = "resourceVersion should not be set on objects to be created";
-        return Err(NotWritten::Failed(Status::new(500, "", why)));
-    }
+    let revision = object::resource_version(&new).to_owned();
     still_welcome(call)?;
     fill_system_fields(call, &mut new);
     call.check_service_account(&new).await.map_err(NotWritten::Failed)?;
@@ -100,12 +97,18 @@ pub(crate) async fn store(
     call.refuse_certificate(&new, None).map_err(NotWritten::Failed)?;
     let asking = Asking { options: options.to_json("CreateOptions"), dry_run: options.dry_run };
     call.admit_write(&new, None, &asking).await.map_err(NotWritten::Failed)?;
+    // Only what is a revision is taken for one, and only when it comes to storing.
+    if !options.dry_run && revision.parse::<u64>().is_ok_and(|revision| revision > 0) {
+        let why = "resourceVersion should not be set on objects to be created";
+        return Err(NotWritten::Failed(Status::new(500, "", why)));
+    }
     if call.objects().entry(&call.ty, &call.namespace, &call.name).is_some() {
         return Err(NotWritten::Raced);
     }
     if options.dry_run {
         return Ok(new);
     }
+    object::metadata_mut(&mut new).remove("resourceVersion");
     // Asking webhooks takes time, in which the namespace or the kind may have begun to go.
     still_welcome(call)?;
     let stored = call.objects().create(&call.ty, &call.version, new).await?;

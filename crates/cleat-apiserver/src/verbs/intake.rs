@@ -16,7 +16,7 @@ use crate::query::{DeleteOptions, FieldValidation, Query};
 use crate::resource::Origin;
 use crate::rules;
 use crate::schema::{coerce, decode, default, strict};
-use crate::status::{FieldError, Status};
+use crate::status::Status;
 
 /// Reads an object of the call's own kind.
 pub(crate) fn read(
@@ -120,8 +120,11 @@ pub(crate) fn check_kind(call: &Call<'_>, value: &Value, body: &[u8]) -> Result<
     let custom = matches!(call.ty.origin, Origin::Custom { .. });
     if custom && kind.is_empty() {
         return Err(Status::bad_request(format!(
-            "Object 'Kind' is missing in '{}'",
-            compact(value)
+            "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in \
+             '{}' ({})",
+            call.ty.kind,
+            compact(value),
+            head(body)
         )));
     }
     if api_version.matches('/').count() > 1 {
@@ -134,16 +137,13 @@ pub(crate) fn check_kind(call: &Call<'_>, value: &Value, body: &[u8]) -> Result<
     }
     let expected = call.api_version();
     if custom {
-        if !api_version.is_empty() && api_version != expected {
+        if api_version != expected {
             return Err(Status::bad_request(format!(
                 "the API version in the data ({api_version}) does not match the expected API \
                  version ({expected})"
             )));
         }
-        if kind != &*call.ty.kind {
-            let error = FieldError::invalid("kind", kind, format!("must be {}", call.ty.kind));
-            return Err(Status::invalid(&call.ty.group, kind, object::name(value), &[error]));
-        }
+        // Another kind is only refused by validation.
         return Ok(());
     }
     let given = (or(api_version, &expected), or(kind, &call.ty.kind));
@@ -225,6 +225,7 @@ pub(crate) fn shape(
             if let Some(why) = rules::unreadable(&call.api_version(), &kind, &value) {
                 return Err(decode::refusal(&kind, &version, &why));
             }
+            call.left_empty = rules::left_empty(&call.ty, &value);
             decode::coerce(&mut value, schema, &kind, &version)?;
             if strictly {
                 findings = strict::violations(json, schema);
@@ -243,7 +244,9 @@ pub(crate) fn shape(
     let api_version = call.api_version();
     let map = object::as_map(&mut value);
     map.insert("apiVersion".into(), api_version.into());
-    map.insert("kind".into(), (*kind).into());
+    if !custom {
+        map.insert("kind".into(), (*kind).into());
+    }
     Ok(value)
 }
 
@@ -299,6 +302,13 @@ pub(crate) fn check_name(call: &Call<'_>, value: &Value) -> Result<(), Status> {
     Ok(())
 }
 
+/// Why a body was not recognized, without what was expected and what the body is.
+pub(crate) fn unwrapped<'m>(message: &'m str, kind: &str) -> &'m str {
+    let wrapped = format!("the object provided is unrecognized (must be of type {kind}): ");
+    let Some(why) = message.strip_prefix(&wrapped) else { return message };
+    why.rfind(" (").and_then(|end| why.get(..end)).unwrap_or(why)
+}
+
 /// The options of a delete: from the body if there is one, else from the query.
 pub(crate) fn delete_options(
     media: Result<BodyFormat, Status>,
@@ -311,11 +321,7 @@ pub(crate) fn delete_options(
     let default = DefaultKind { api_version: "v1", kind: "DeleteOptions" };
     let (value, _) = parse(media?, body, default).map_err(|mut status| {
         // Options are read by a decoder that does not say what it expected.
-        let wrapped = "the object provided is unrecognized (must be of type DeleteOptions): ";
-        if let Some(why) = status.message.strip_prefix(wrapped) {
-            let end = why.rfind(" (").unwrap_or(why.len());
-            status.message = why.get(..end).unwrap_or(why).to_owned();
-        }
+        status.message = unwrapped(&status.message, "DeleteOptions").to_owned();
         status
     })?;
     DeleteOptions::from_body(&value)

@@ -8,6 +8,7 @@ use super::{Call, update};
 use crate::apply::{self, SCALE_VERSION, lend_managers, return_managers};
 use crate::builtin;
 use crate::http::Asked;
+use crate::http::dispatch::read_patch;
 use crate::object;
 use crate::patch::{self, Accepts, Patch};
 use crate::query::WriteOptions;
@@ -45,9 +46,9 @@ pub(super) async fn answer(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, V
                 "application/strategic-merge-patch+json" => "application/merge-patch+json",
                 other => other,
             };
-            let patch = patch::parse(content_type, &asked.body, Accepts::Custom)?;
-            let applies = matches!(patch, Patch::Apply(_));
-            (Wish::Patch(patch), WriteOptions::patch(&asked.query, applies)?)
+            let language = patch::language(content_type, Accepts::Custom)?;
+            let (patch, options) = read_patch(call, asked, language)?;
+            (Wish::Patch(patch), options)
         }
     };
     let change = Rescale { place: &place, wish, options: &options };
@@ -92,6 +93,7 @@ impl Rescale<'_> {
             }
             Wish::Patch(patch) => patch::apply_patch(&live, patch, None)?,
         };
+        scale::forget_none(&mut wanted);
         apply::track_update(Some(&tracked), &mut wanted, &target, &manager);
         Ok(wanted)
     }

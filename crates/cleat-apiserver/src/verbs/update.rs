@@ -309,6 +309,8 @@ impl Patched<'_> {
         if call.ty.origin != Origin::Builtin {
             // It has the schema's shape already, or validation says where it has not.
             intake::fill_defaults(call, &mut merged);
+            // Metadata is the same for all kinds, and nothing in it is ever null.
+            object::metadata_mut(&mut merged).retain(|_, value| !value.is_null());
             return Ok(merged);
         }
         let json = merged.to_string().into_bytes();
@@ -323,7 +325,8 @@ impl Patched<'_> {
             "{0} in version \"{1}\" cannot be handled as a {0}: ",
             call.ty.kind, call.version
         );
-        let why = refused.message.strip_prefix(&wrapped).unwrap_or(&refused.message);
+        let why = refused.message.strip_prefix(&wrapped);
+        let why = why.unwrap_or_else(|| intake::unwrapped(&refused.message, &call.ty.kind));
         let shown = match &self.patch {
             Patch::Strategic(patch) => quote::plain(patch),
             _ => String::from_utf8_lossy(patched).into_owned(),

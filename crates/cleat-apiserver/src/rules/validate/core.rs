@@ -11,7 +11,9 @@ use super::check::{Errors, data_key, shown_struct};
 use super::{net, volume};
 use crate::names;
 use crate::quantity::Quantity;
+use crate::resource::ResourceType;
 use crate::rules::read::{Read, child, object as object_of};
+use crate::status::FieldError;
 
 const SEALED: &str = "field is immutable when `immutable` is set";
 /// What the values of one ConfigMap or Secret may take together.
@@ -91,6 +93,26 @@ fn docker(errors: &mut Errors, data: &Value, key: &str) {
         };
         errors.invalid(path, "<secret contents redacted>", why);
     }
+}
+
+/// Fields that are there, but empty, of a kind that can be sealed.
+pub(crate) fn left_empty(ty: &ResourceType, object: &Value) -> Vec<&'static str> {
+    let fields: &[&str] = match (&*ty.group, &*ty.plural) {
+        // Its `data` is empty by default, and so never absent.
+        ("", "configmaps") => &["binaryData"],
+        ("", "secrets") => &["data"],
+        _ => &[],
+    };
+    let empty = |field: &&&str| object.at(field).as_object().is_some_and(Map::is_empty);
+    fields.iter().filter(empty).copied().collect()
+}
+
+/// To have none becomes to have an empty one, which a sealed object must not, though nobody would
+/// see it in what is stored.
+pub(crate) fn emptied(old: &Value, left_empty: &[&'static str]) -> Vec<FieldError> {
+    let sealed = old.flag("immutable");
+    let new = left_empty.iter().filter(|field| sealed && !old.has(field));
+    new.map(|field| FieldError::forbidden(*field, SEALED)).collect()
 }
 
 /// What may not change once `immutable` was set.

@@ -306,19 +306,28 @@ fn daemon_set_strategy(errors: &mut Errors, strategy: &Value) {
 
 fn stateful_set_strategy(errors: &mut Errors, strategy: &Value) {
     let rolling = strategy.at("rollingUpdate");
+    let shown_rolling = || {
+        if rolling.is_null() {
+            return Value::Null;
+        }
+        let partition = json!(rolling.number("partition").unwrap_or(0));
+        let most = rolling.at("maxUnavailable");
+        shown_struct(&[("Partition", &partition), ("MaxUnavailable", most)])
+    };
     match strategy.text("type") {
         "" => errors.required("spec.updateStrategy", ""),
         "OnDelete" => {
             if !rolling.is_null() {
                 let why = "only allowed for updateStrategy 'RollingUpdate'";
-                errors.invalid("spec.updateStrategy.rollingUpdate", rolling.clone(), why);
+                errors.invalid("spec.updateStrategy.rollingUpdate", shown_rolling(), why);
             }
         }
         "RollingUpdate" => {
             errors.not_negative("spec.updateStrategy.rollingUpdate", rolling, &["partition"]);
         }
         _ => {
-            let shown = shown_struct(&[("Type", strategy.at("type")), ("RollingUpdate", rolling)]);
+            let rolling = shown_rolling();
+            let shown = shown_struct(&[("Type", strategy.at("type")), ("RollingUpdate", &rolling)]);
             errors.invalid("spec.updateStrategy", shown, "must be 'RollingUpdate' or 'OnDelete'");
         }
     }

@@ -270,6 +270,8 @@ impl Draft {
             patch: Some(with(&format!("{}{below}", object_path(which)), &options)),
             media: Some("apply".to_owned()),
             body: Some(body),
+            // Which of several managers is named first is left to chance.
+            sort: [("/details/causes".to_owned(), "/message".to_owned())].into(),
             ..Step::default()
         };
         self.push(which, step, Answer::Object);
