@@ -71,7 +71,7 @@ pub(crate) struct Args {
 }
 
 /// The name of the server that is the hub.
-const HUB: &str = "hub";
+pub(crate) const HUB: &str = "hub";
 
 /// Who signs service account tokens; whose they are is up to the key.
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";

@@ -178,6 +178,20 @@ async fn an_event_says_who_asked_for_what_and_what_came_of_it() {
 }
 
 #[tokio::test]
+async fn a_token_was_readable_in_the_log() {
+    let logged = Logged::start(json!([{ "level": "RequestResponse" }])).await;
+    let review = json!({
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
+        "spec": { "token": "s3cret" },
+    });
+    let uri = "/apis/authentication.k8s.io/v1/tokenreviews";
+    let (code, events) = logged.send("POST", uri, review).await;
+    assert_eq!(code, 201);
+    let text = json!(events).to_string();
+    assert!(text.contains("(not logged)") && !text.contains("s3cret"), "{text}");
+}
+
+#[tokio::test]
 async fn levels_say_how_much_is_shown() {
     for (level, request, response) in
         [("Metadata", false, false), ("Request", true, false), ("RequestResponse", true, true)]

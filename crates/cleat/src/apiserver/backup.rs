@@ -14,6 +14,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use super::manifest::{self, FILE, FORMAT, KEYS, Manifest, STORES, Stored};
+use crate::up::HUB;
 
 #[derive(clap::Args)]
 pub(super) struct Args {
@@ -86,7 +87,9 @@ fn servers(dir: &Path) -> Result<Vec<String>> {
             names.push(entry.file_name().to_string_lossy().into_owned());
         }
     }
-    names.sort_unstable();
+    // The hub last: a work that comes between is applied again, but a ledger whose work the backup of
+    // the hub lacks would have its objects deleted.
+    names.sort_unstable_by(|a, b| (a == HUB, a).cmp(&(b == HUB, b)));
     match names.is_empty() {
         true => bail!("there are no servers in {}", dir.display()),
         false => Ok(names),
