@@ -109,12 +109,15 @@ pub(crate) async fn end(pid: u32, ending: Ending) -> Result<()> {
     Ok(())
 }
 
-/// Whether there is more of a process than its remains.
+/// Whether there is more of a process than its remains. Where the first of its threads has ended and
+/// others have not, the process looks dead, and holds its ports and files all the same.
 fn runs(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     // The second field is the program's name in brackets and may itself contain brackets.
     let fields = stat.rsplit_once(')').map(|(_, fields)| fields.trim_start());
-    !fields.is_none_or(|fields| fields.starts_with(['Z', 'X']))
+    let remains = fields.is_none_or(|fields| fields.starts_with(['Z', 'X']));
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    !remains || threads > 1
 }
 
 fn cleat() -> Result<Command> {
