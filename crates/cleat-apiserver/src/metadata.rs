@@ -232,7 +232,7 @@ fn owners(path: &str, meta: Meta<'_>, errors: &mut Vec<FieldError>) {
         let text = |key: &str| owner.get(key).and_then(Value::as_str).unwrap_or_default();
         let api_version = text("apiVersion");
         let version = api_version.split_once('/').map_or(api_version, |(_, version)| version);
-        if version.is_empty() {
+        if version.is_empty() || version.contains('/') {
             let field = format!("{field}.apiVersion");
             errors.push(FieldError::invalid(field, api_version, "version must not be empty"));
         }

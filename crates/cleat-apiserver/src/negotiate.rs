@@ -127,8 +127,13 @@ pub fn answer(accept: &str, endpoint: Endpoint) -> Result<Answer, Status> {
             status.details.always = true;
             Err(status)
         }
-        None => Err(not_acceptable(&format!("{JSON}, {YAML}, {PROTOBUF}"))),
+        None => Err(none_accepted()),
     }
+}
+
+/// There is an answer, but in no form that the client accepts.
+pub fn none_accepted() -> Status {
+    not_acceptable(&format!("{JSON}, {YAML}, {PROTOBUF}"))
 }
 
 fn not_acceptable(accepted: &str) -> Status {

@@ -35,6 +35,8 @@ pub struct RequestInfo {
     pub parts: Vec<String>,
     /// The old form `/api/v1/watch/pods`, which takes no selectors into account when authorizing.
     pub watch_in_path: bool,
+    /// The method reads, whatever the verb that the path makes of it.
+    pub reads: bool,
 }
 
 /// A path that cannot be understood at all.
@@ -63,6 +65,7 @@ pub fn request_info(method: &str, path: &str, query: &Query) -> Result<RequestIn
     let other = || RequestInfo {
         path: decoded.clone(),
         verb: Cow::Owned(method.to_lowercase()),
+        reads: matches!(method, "GET" | "HEAD"),
         ..RequestInfo::default()
     };
     let (group, version, parts) = match parts.as_slice() {

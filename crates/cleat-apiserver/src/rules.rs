@@ -23,7 +23,8 @@ mod warnings;
 pub(crate) use decode::unreadable;
 pub(crate) use defaults::default;
 pub(crate) use prepare::{
-    Addresses, Env, Requester, admit_create, pod_priority, prepare_create, prepare_update,
+    Addresses, Env, Requester, admit_create, pod_priority, pod_runtime, prepare_create,
+    prepare_update,
 };
 pub(crate) use removal::{GarbagePolicy, garbage_policy, returns_deleted};
 pub(crate) use strategy::{create_on_update, name_rule, reset_fields, unconditional_update};

@@ -35,6 +35,8 @@ pub struct Details {
     pub always: bool,
     /// Goes into the list metadata: how an expired list may be carried on.
     pub continue_token: String,
+    /// What the client is told besides, in headers: refused or not, it should know.
+    pub warnings: Vec<String>,
 }
 
 /// One machine-readable reason inside [`Details`].

@@ -257,6 +257,7 @@ fn details(given: &Value) -> Details {
         retry_after_seconds: retry.unwrap_or_default(),
         always: given.is_object(),
         continue_token: String::new(),
+        warnings: Vec::new(),
     }
 }
 

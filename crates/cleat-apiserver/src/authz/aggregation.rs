@@ -34,5 +34,6 @@ pub fn aggregated_rules<'a>(
     if current.map_or(&[][..], Vec::as_slice) == rules.as_slice() {
         return None;
     }
-    Some(Value::Array(rules))
+    // No rules at all are written as Kubernetes writes them.
+    Some(if rules.is_empty() { Value::Null } else { Value::Array(rules) })
 }

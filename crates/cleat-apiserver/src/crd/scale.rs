@@ -46,16 +46,17 @@ fn at<'a>(object: &'a Value, path: &str) -> Result<Option<&'a Value>, String> {
     let mut value = object;
     let mut passed = String::new();
     for field in path.trim_start_matches('.').split('.') {
+        passed.push('.');
+        passed.push_str(field);
         match value {
             Value::Object(map) => match map.get(field) {
                 Some(next) => value = next,
                 None => return Ok(None),
             },
             Value::Null => return Ok(None),
+            // Upstream names the field that was looked for.
             other => return Err(unexpected(&passed, other, "map[string]interface{}")),
         }
-        passed.push('.');
-        passed.push_str(field);
     }
     Ok(Some(value))
 }
@@ -94,7 +95,7 @@ mod tests {
             ),
             (
                 json!({ "spec": 7 }),
-                ".spec.size: Invalid value: 0: .spec accessor error: 7 is of the type int64, \
+                ".spec.size: Invalid value: 0: .spec.size accessor error: 7 is of the type int64, \
                  expected map[string]interface{}",
             ),
             (

@@ -22,6 +22,18 @@ pub(super) fn check(schema: &Map<String, Value>, path: &str) -> Vec<FieldError> 
     errors
 }
 
+/// Whether the schema can be looked at at all: one that refers elsewhere, or has a list of schemas
+/// for the entries of a list, is refused for that alone.
+pub(super) fn is_readable(schema: &Map<String, Value>) -> bool {
+    let refers = !text(schema, "$ref").is_empty();
+    let listed = schema.get("items").is_some_and(Value::is_array);
+    let below = properties(schema)
+        .map(|(_, below)| below)
+        .chain(object(schema, "items"))
+        .chain(object(schema, "additionalProperties"));
+    !refers && !listed && below.into_iter().all(is_readable)
+}
+
 fn invariants(schema: &Map<String, Value>, level: Level, path: &str, errors: &mut Vec<FieldError>) {
     let at = |key: &str| format!("{path}.{key}");
     let kind = text(schema, "type");

@@ -269,10 +269,11 @@ fn schema(version: &Value, status: bool, at: &str, errors: &mut Vec<FieldError>)
         let detail = "nullable cannot be true at the root";
         errors.push(FieldError::forbidden(format!("{at}.nullable"), detail));
     }
-    let mut found = structural::check(schema, at);
+    let readable = structural::is_readable(schema);
+    let mut found = if readable { structural::check(schema, at) } else { Vec::new() };
     let loaded = Schemas::from_single(&Value::Object(schema.clone()));
     let typed = loaded.as_ref().ok().map(|(arena, root)| arena.at(*root));
-    if let (true, Some(typed)) = (found.is_empty(), typed) {
+    if let (true, Some(typed)) = (readable && found.is_empty(), typed) {
         found = defaults::check(typed, at);
     }
     let typed = typed.filter(|_| found.is_empty());

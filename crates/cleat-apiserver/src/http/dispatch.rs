@@ -13,8 +13,9 @@ use crate::form::{Form, Presenter};
 use crate::negotiate::{self, Endpoint, Format};
 use crate::objects::Envelope;
 use crate::patch::{self, Accepts, Language, Patch};
-use crate::query::{DeleteOptions, ListOptions, WriteOptions, resource_version};
+use crate::query::{DeleteOptions, FieldValidation, ListOptions, WriteOptions, resource_version};
 use crate::resource::{Origin, ResourceType};
+use crate::schema::strict;
 use crate::selector::FieldSelector;
 use crate::server::Inner;
 use crate::status::Status;
@@ -33,8 +34,13 @@ struct Accepted {
 }
 
 impl Accepted {
-    fn of(asked: &Asked, endpoint: Endpoint) -> Result<Self, Status> {
-        let answer = negotiate::answer(asked.header(header::ACCEPT), endpoint)?;
+    fn of(asked: &Asked, endpoint: Endpoint, ty: &ResourceType) -> Result<Self, Status> {
+        let answer = negotiate::answer(asked.header(header::ACCEPT), endpoint);
+        let answer = answer.map_err(|refused| match ty.origin {
+            Origin::Builtin => refused,
+            // Custom kinds have no routes of their own that could refuse earlier.
+            Origin::Custom { .. } => negotiate::none_accepted(),
+        })?;
         Ok(Self { form: Form::of(answer.view, &asked.query)?, format: answer.format })
     }
 }
@@ -52,7 +58,7 @@ pub(super) async fn resource(server: &Arc<Inner>, asked: &Asked) -> Result<Respo
         "watch" => Endpoint::Watch,
         _ => Endpoint::Resource,
     };
-    let accepted = Accepted::of(asked, endpoint)?;
+    let accepted = Accepted::of(asked, endpoint, ty)?;
     let mut call = Call {
         server,
         user: asked.user.clone(),
@@ -66,63 +72,81 @@ pub(super) async fn resource(server: &Arc<Inner>, asked: &Asked) -> Result<Respo
         notes: Some(&asked.notes),
         left_empty: Vec::new(),
     };
+    let answer = perform(&mut call, server, asked, accepted).await;
+    answer.map_err(|mut refused| {
+        refused.details.warnings.append(&mut call.warnings);
+        refused
+    })
+}
+
+async fn perform(
+    call: &mut Call<'_>,
+    server: &Arc<Inner>,
+    asked: &Asked,
+    accepted: Accepted,
+) -> Result<Response, Status> {
+    let info = &asked.info;
+    let ty = &Arc::clone(&call.ty);
+    let version = ty.version(&call.version).ok_or_else(Status::no_such_path)?;
     if !info.subresource.is_empty() {
-        let answer = subresource::answer(&mut call, asked).await?;
-        return Ok(finish(&call, accepted, answer));
+        let answer = subresource::answer(call, asked).await?;
+        return Ok(finish(call, accepted, answer));
     }
     // A kind on its way out publishes fewer verbs, but says itself why it takes no more.
     if ty.origin == Origin::Builtin && !version.allows(&info.verb) {
         return Err(unsupported(ty, &info.verb));
     }
-    if let Some(reply) = subresource::review(&mut call, asked)? {
-        return Ok(finish(&call, accepted, reply));
+    if let Some(reply) = subresource::review(call, asked)? {
+        return Ok(finish(call, accepted, reply));
     }
     match &*info.verb {
         "get" => {
             let revision = asked.query.text("resourceVersion");
             resource_version(revision).map_err(|error| Status::new(500, "", error.to_string()))?;
-            get(&call, accepted)
+            get(call, accepted)
         }
         "list" => {
             let options =
                 ListOptions::checked(&asked.query, info.watch_in_path, ty, &version.name)?;
-            let body = list::list(&call, &options, accepted.form)?;
-            let answer = Answer { code: 200, body: AnswerBody::Raw(body), warnings: call.warnings };
+            let body = list::list(call, &options, accepted.form)?;
+            let warnings = call.warnings.clone();
+            let answer = Answer { code: 200, body: AnswerBody::Raw(body), warnings };
             Ok(respond::answer(answer, accepted.format))
         }
-        "watch" => open_watch(&call, server, asked, accepted.form),
+        "watch" => open_watch(call, server, asked, accepted.form),
         "create" => {
             let options = WriteOptions::create(&asked.query)?;
-            let body =
-                intake::read(&mut call, asked.media()?, &asked.body, options.field_validation)?;
-            let stored = create::create(&mut call, body, &options).await?;
-            Ok(finish(&call, accepted, (201, stored)))
+            let body = intake::read(call, asked.media()?, &asked.body, options.field_validation)?;
+            let stored = create::create(call, body, &options).await?;
+            Ok(finish(call, accepted, (201, stored)))
         }
         "update" => {
             let options = WriteOptions::update(&asked.query)?;
-            let body =
-                intake::read(&mut call, asked.media()?, &asked.body, options.field_validation)?;
-            intake::check_name(&call, &body)?;
+            let body = intake::read(call, asked.media()?, &asked.body, options.field_validation)?;
+            intake::check_name(call, &body)?;
             let change = Replace { body, manager: &options.field_manager };
-            let written = update::update(&mut call, &change, &options).await?;
-            Ok(finish(&call, accepted, (code(written.created), written.value)))
+            let written = update::update(call, &change, &options).await?;
+            Ok(finish(call, accepted, (code(written.created), written.value)))
         }
         "patch" => {
-            let written = patch_object(&mut call, asked).await?;
-            Ok(finish(&call, accepted, (code(written.created), written.value)))
+            let written = patch_object(call, asked).await?;
+            Ok(finish(call, accepted, (code(written.created), written.value)))
         }
         "delete" => {
             let options = intake::delete_options(asked.media(), &asked.body, &asked.query)?;
-            let deleted = delete::delete_object(&mut call, &options, false).await?;
+            let deleted = delete::delete_object(call, &options, false).await?;
+            // Who asked for dependents to go, in the old way, is told that they may not be yet.
+            let waits = matches!(deleted, delete::Deleted::Marked(_));
+            let code = if waits && options.orphan_dependents == Some(false) { 202 } else { 200 };
             let answer = delete::answer(&call.ty, deleted);
-            Ok(finish(&call, accepted, (200, answer)))
+            Ok(finish(call, accepted, (code, answer)))
         }
         "deletecollection" => {
             let filter = ListOptions::checked(&asked.query, false, ty, &version.name)?;
             let options: DeleteOptions =
                 intake::delete_options(asked.media(), &asked.body, &asked.query)?;
-            let answer = collection::delete_collection(&mut call, &filter, &options).await?;
-            Ok(finish(&call, accepted, (200, answer)))
+            let answer = collection::delete_collection(call, &filter, &options).await?;
+            Ok(finish(call, accepted, (200, answer)))
         }
         _ => Err(unsupported(ty, &info.verb)),
     }
@@ -138,7 +162,13 @@ pub(crate) async fn patch_object(
     };
     let language = patch::language(asked.header(header::CONTENT_TYPE), accepts)?;
     let (patch, options) = read_patch(call, asked, language)?;
-    let change = Patched { patch, options: &options };
+    let repeated = match (language, options.field_validation) {
+        (Language::Merge, FieldValidation::Warn | FieldValidation::Strict) => {
+            strict::duplicates(&asked.body)
+        }
+        _ => Vec::new(),
+    };
+    let change = Patched { patch, options: &options, repeated };
     update::update(call, &change, &options).await
 }
 
@@ -199,7 +229,8 @@ fn check_method(ty: &ResourceType, asked: &Asked) -> Result<(), Status> {
     let collection = ty.namespaced && info.namespace.is_empty();
     let fits = match &*info.verb {
         _ if !info.subresource.is_empty() => true,
-        "list" | "watch" => true,
+        "list" => true,
+        "watch" => info.reads,
         "create" => !names_object(asked) && !collection,
         "deletecollection" => !collection,
         _ => names_object(asked),

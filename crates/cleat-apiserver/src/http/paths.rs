@@ -48,7 +48,9 @@ pub(super) fn answer(server: &Arc<Inner>, asked: &Asked) -> Result<Response, Sta
     };
     let reads_only =
         document.is_some() || matches!(parts.as_slice(), [".well-known" | "openid", ..]);
-    if reads_only && !reads {
+    // Only the root answers to those who want the headers of a document alone.
+    let gets = asked.info.verb == "get" || (reads && matches!(parts.as_slice(), [""] | []));
+    if reads_only && !gets {
         return Err(Status::no_such_method());
     }
     match (document, parts.as_slice()) {

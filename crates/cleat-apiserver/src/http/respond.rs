@@ -37,7 +37,17 @@ pub(super) fn refusal(asked: &Asked, status: &Status) -> Response {
         let seconds = HeaderValue::from(status.details.retry_after_seconds);
         response.headers_mut().insert(header::RETRY_AFTER, seconds);
     }
+    warn(&mut response, &status.details.warnings);
     response
+}
+
+fn warn(response: &mut Response, warnings: &[String]) {
+    for warning in warnings {
+        let header = format!("299 - \"{}\"", escaped(warning));
+        if let Ok(header) = HeaderValue::from_str(&header) {
+            response.headers_mut().append(header::WARNING, header);
+        }
+    }
 }
 
 /// How to write what is no resource. A client that wants none of it gets JSON.
@@ -68,12 +78,7 @@ pub(super) fn answer(answer: Answer, format: Format) -> Response {
         }
         (AnswerBody::Value(shown), _) => value(code, format, &shown),
     };
-    for warning in warnings {
-        let header = format!("299 - \"{}\"", escaped(&warning));
-        if let Ok(header) = HeaderValue::from_str(&header) {
-            response.headers_mut().append(header::WARNING, header);
-        }
-    }
+    warn(&mut response, &warnings);
     response
 }
 

@@ -9,7 +9,7 @@ mod service;
 
 use std::collections::BTreeMap;
 
-pub(crate) use admit::pod_priority;
+pub(crate) use admit::{pod_priority, pod_runtime};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -89,6 +89,7 @@ pub(crate) fn prepare_create(
             let conditions = match gated {
                 true => json!([{
                     "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+                    "lastTransitionTime": time::seconds(env.now),
                     "message": "Scheduling is blocked due to non-empty scheduling gates"
                 }]),
                 false => Value::Null,
@@ -103,7 +104,11 @@ pub(crate) fn prepare_create(
                 json!({ "phase": "Pending", "lastPhaseTransitionTime": time::seconds(env.now) });
             object_of(object).insert("status".into(), status);
         }
-        ("", "persistentvolumeclaims") => same_data_source(object),
+        ("", "persistentvolumeclaims") => {
+            drop_other_sources(object);
+            same_data_source(object);
+        }
+        ("coordination.k8s.io", "leases") => drop_strategy(&Value::Null, object),
         ("apps", "daemonsets") => template_generation(object, 1),
         ("apps", "statefulsets") => drop_most_unavailable(&Value::Null, object),
         ("batch", "jobs") => job_selector(object),
@@ -244,6 +249,7 @@ fn main_details(ty: &ResourceType, old: &Value, new: &mut Value, env: &mut Env<'
             admit::tolerations(spec);
         }
         ("", "persistentvolumeclaims") => same_data_source(new),
+        ("coordination.k8s.io", "leases") => drop_strategy(old, new),
         ("apps", "daemonsets") => {
             let annotation = old.path(&["metadata", "annotations", TEMPLATE_GENERATION]);
             let number = annotation.as_str().and_then(|text| text.parse().ok()).unwrap_or(1i64);
@@ -264,6 +270,16 @@ fn drop_most_unavailable(old: &Value, new: &mut Value) {
     if old.path(&place).is_null() && !new.path(&place).is_null() {
         let spec = child(object_of(new), "spec");
         child(child(spec, "updateStrategy"), "rollingUpdate").remove("maxUnavailable");
+    }
+}
+
+/// How the holder of a lease is chosen is behind a gate that is closed, too.
+fn drop_strategy(old: &Value, new: &mut Value) {
+    let spec = child(object_of(new), "spec");
+    for field in ["strategy", "preferredHolder"] {
+        if !old.at("spec").has(field) {
+            spec.remove(field);
+        }
     }
 }
 
@@ -375,6 +391,19 @@ fn job_selector(object: &mut Value) {
     }
     let chosen = child(child(spec, "selector"), "matchLabels");
     chosen.entry("batch.kubernetes.io/controller-uid").or_insert(uid);
+}
+
+/// A claim can be filled from another claim or from a snapshot; `dataSource` is silent about others.
+fn drop_other_sources(claim: &mut Value) {
+    let spec = child(object_of(claim), "spec");
+    let source = spec.at("dataSource");
+    let known = matches!(
+        (source.text("apiGroup"), source.text("kind")),
+        ("", "PersistentVolumeClaim") | ("snapshot.storage.k8s.io", "VolumeSnapshot")
+    );
+    if !known {
+        spec.remove("dataSource");
+    }
 }
 
 /// `dataSource` and `dataSourceRef` say the same, unless the latter points to another namespace.

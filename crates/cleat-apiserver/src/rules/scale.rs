@@ -88,7 +88,8 @@ pub(crate) fn apply(
     scale: &Value,
 ) -> Result<(), Vec<FieldError>> {
     let wanted = scale.at("spec").number("replicas").unwrap_or(0);
-    if wanted < 0 {
+    // What a custom kind wants is checked with the rest of it.
+    if wanted < 0 && matches!(place, Place::Builtin) {
         let why = "must be greater than or equal to 0";
         return Err(vec![FieldError::invalid("spec.replicas", wanted, why)]);
     }

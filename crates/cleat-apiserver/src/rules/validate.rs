@@ -4,15 +4,19 @@
 //! CustomResourceDefinitions and webhook configurations. What single kinds leave out is said at the
 //! top of their files.
 
+mod autoscaler;
 mod batch;
 mod check;
 mod container;
 mod core;
 mod cron;
+mod ephemeral;
 mod net;
 mod networking;
 mod other;
+mod placement;
 mod pod;
+mod quota;
 mod rbac;
 mod service;
 mod volume;
@@ -72,6 +76,16 @@ pub(crate) fn validate_update(
         ("", "namespaces", Some("status")) => core::namespace_status(all, new),
         ("", "namespaces", Some("finalize")) => core::namespace(all, new),
         ("", "services", Some("status")) => service::status(all, new),
+        ("", "resourcequotas", Some("status")) => quota::resource_quota_status(all, new),
+        ("", "pods", Some("ephemeralcontainers")) => pod::ephemeral_update(all, old, new),
+        ("", "pods", Some("resize")) => pod::whole(all, new),
+        ("networking.k8s.io", "ingresses", Some("status")) => {
+            net::load_balancer(all, "status.loadBalancer.ingress", new);
+        }
+        ("policy", "poddisruptionbudgets", Some("status")) => {
+            let counts = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
+            all.not_negative("status", new.at("status"), &counts);
+        }
         (_, plural, Some("status")) => workloads::status(all, plural, new),
         (_, _, Some(_)) => {}
         ("", "pods", None) => pod::update(all, old, new),
@@ -94,13 +108,22 @@ pub(crate) fn validate_update(
         }
         ("", "persistentvolumes", None) => {
             core::persistent_volume(all, new);
+            core::persistent_volume_update(all, old, new);
             all.immutable("", old.at("spec"), new.at("spec"), &["volumeMode"]);
+        }
+        ("", "resourcequotas", None) => {
+            quota::resource_quota(all, new);
+            all.immutable("spec", old.at("spec"), new.at("spec"), &["scopes"]);
         }
         ("", "nodes", None) => {
             core::node_update(all, old, new);
             core::node(all, new);
         }
-        ("apps", "deployments" | "replicasets" | "daemonsets", None) => {
+        ("apps", "daemonsets", None) => {
+            all.immutable("spec", old.at("spec"), new.at("spec"), &["selector"]);
+            always(all, ty, new, Some(old));
+        }
+        ("apps", "deployments" | "replicasets", None) => {
             always(all, ty, new, Some(old));
             all.immutable("spec", old.at("spec"), new.at("spec"), &["selector"]);
         }
@@ -108,7 +131,11 @@ pub(crate) fn validate_update(
             workloads::stateful_set(all, new, false);
             workloads::stateful_set_update(all, old, new);
         }
-        ("apps", "controllerrevisions", None) => all.immutable("", old, new, &["data"]),
+        ("apps", "controllerrevisions", None) => {
+            workloads::controller_revision(all, new);
+            all.immutable("", old, new, &["data"]);
+        }
+        ("events.k8s.io", "events", None) => other::event_update(all, old, new),
         ("batch", "jobs", None) => batch::job_update(all, old, new),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings", None) => {
             always(all, ty, new, Some(old));
@@ -134,7 +161,7 @@ pub(crate) fn validate_update(
         }
         ("node.k8s.io", "runtimeclasses", None) => all.immutable("", old, new, &["handler"]),
         ("discovery.k8s.io", "endpointslices", None) => {
-            always(all, ty, new, Some(old));
+            other::endpoint_slice(all, new, old.text("addressType"));
             all.immutable("", old, new, &["addressType"]);
         }
         _ => always(all, ty, new, Some(old)),
@@ -148,23 +175,28 @@ fn always(errors: &mut Errors, ty: &ResourceType, object: &Value, old: Option<&V
         ("", "configmaps") => core::config_map(errors, object),
         ("", "endpoints") => core::endpoints(errors, object),
         ("", "events") => other::event(errors, object, true),
-        ("", "limitranges") => core::limit_range(errors, object),
+        ("", "limitranges") => quota::limit_range(errors, object),
         ("", "persistentvolumes") => core::persistent_volume(errors, object),
         ("", "podtemplates") => pod::template(errors, "template", object.at("template")),
         ("", "replicationcontrollers") => workloads::replication_controller(errors, object),
-        ("", "resourcequotas") => core::resource_quota(errors, object),
+        ("", "resourcequotas") => quota::resource_quota(errors, object),
         ("", "secrets") => core::secret(errors, object),
         ("", "services") => service::service(errors, object),
+        ("apps", "controllerrevisions") => workloads::controller_revision(errors, object),
         ("apps", "daemonsets") => workloads::daemon_set(errors, object),
         ("apps", "deployments") => workloads::deployment(errors, object),
         ("apps", "replicasets") => workloads::replica_set(errors, object),
-        ("autoscaling", "horizontalpodautoscalers") => other::autoscaler(errors, object),
+        ("autoscaling", "horizontalpodautoscalers") => autoscaler::autoscaler(errors, object),
         ("batch", "cronjobs") => batch::cron_job(errors, object, old),
         ("coordination.k8s.io", "leases") => other::lease(errors, object),
-        ("discovery.k8s.io", "endpointslices") => other::endpoint_slice(errors, object),
+        ("discovery.k8s.io", "endpointslices") => {
+            other::endpoint_slice(errors, object, object.text("addressType"))
+        }
         ("events.k8s.io", "events") if old.is_none() => other::event(errors, object, false),
         ("networking.k8s.io", "ingressclasses") => other::ingress_class(errors, object),
         ("networking.k8s.io", "ingresses") => networking::ingress(errors, object),
+        ("networking.k8s.io", "ipaddresses") => networking::ip_address(errors, object),
+        ("networking.k8s.io", "servicecidrs") => networking::service_range(errors, object),
         ("networking.k8s.io", "networkpolicies") => networking::network_policy(errors, object),
         ("policy", "poddisruptionbudgets") => other::disruption_budget(errors, object),
         ("rbac.authorization.k8s.io", "roles") => rbac::role(errors, object, true),
@@ -174,6 +206,7 @@ fn always(errors: &mut Errors, ty: &ResourceType, object: &Value, old: Option<&V
             rbac::binding(errors, object, false);
         }
         ("storage.k8s.io", "csidrivers") => other::csi_driver(errors, object),
+        ("storage.k8s.io", "csinodes") => other::csi_node(errors, object),
         ("storage.k8s.io", "volumeattachments") => other::volume_attachment(errors, object),
         _ => {}
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use super::read::Read;
@@ -31,9 +32,43 @@ pub(crate) fn warnings(ty: &ResourceType, object: &Value) -> Vec<String> {
             let keys = ["spec", "jobTemplate", "spec", "template", "spec"];
             pod(&mut all, "spec.jobTemplate.spec.template.spec", object.path(&keys));
         }
+        ("", "services") => {
+            let spec = object.at("spec");
+            if spec.text("clusterIP") == "None" && spec.text("sessionAffinity") == "ClientIP" {
+                all.push("spec.SessionAffinity is ignored for headless services".to_owned());
+            }
+        }
+        ("", "secrets") if object.text("type") == "kubernetes.io/tls" => {
+            all.extend(key_pair(object.at("data")));
+        }
+        ("discovery.k8s.io", "endpointslices") if object.text("addressType") == "FQDN" => {
+            all.push("spec.addressType: FQDN endpoints are deprecated".to_owned());
+        }
         _ => {}
     }
+    if (&*ty.group, &*ty.plural) == ("apps", "statefulsets")
+        && object.at("spec").number("revisionHistoryLimit").is_some_and(|limit| limit < 0)
+    {
+        all.push(
+            "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value \
+             >= 0 is recommended"
+                .to_owned(),
+        );
+    }
     all
+}
+
+/// What keeps a certificate and its key from being used. Whether they fit is for the user to find
+/// out.
+fn key_pair(data: &Value) -> Option<String> {
+    let blocks = |key: &str| {
+        let bytes = STANDARD.decode(data.text(key)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).contains("-----BEGIN ")
+    };
+    if !blocks("tls.crt") {
+        return Some("tls: failed to find any PEM data in certificate input".to_owned());
+    }
+    (!blocks("tls.key")).then(|| "tls: failed to find any PEM data in key input".to_owned())
 }
 
 fn pod(all: &mut Vec<String>, path: &str, spec: &Value) {

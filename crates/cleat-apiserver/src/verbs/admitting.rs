@@ -138,8 +138,15 @@ impl Call<'_> {
         }
     }
 
-    /// Some namespaces are never deleted.
+    /// Some namespaces and priorities are never deleted.
     fn refuse_immortal(&self) -> Result<(), Status> {
+        let critical = matches!(&*self.name, "system-node-critical" | "system-cluster-critical");
+        if (&*self.ty.group, &*self.ty.plural) == ("scheduling.k8s.io", "priorityclasses")
+            && critical
+        {
+            let why = "this is a system priority class and cannot be deleted";
+            return Err(Status::forbidden(self.gr(), &self.name, why));
+        }
         let immortal = matches!(&*self.name, "default" | "kube-system" | "kube-public");
         if delete::is_namespace(&self.ty) && immortal {
             let why = "this namespace may not be deleted";

@@ -120,6 +120,26 @@ impl Call<'_> {
             .map_err(|why| Status::forbidden(self.gr(), &self.name, why))
     }
 
+    /// A new pod that names a runtime has what that runtime costs, and goes where it is.
+    pub(crate) fn give_runtime(&self, new: &mut Value) -> Result<(), Status> {
+        let name = object::at(new, "/spec/runtimeClassName").filter(|name| !name.is_empty());
+        let Some(name) = name.map(str::to_owned) else { return Ok(()) };
+        if (&*self.ty.group, &*self.ty.plural) != ("", "pods") {
+            return Ok(());
+        }
+        let refuse = |why: String| Status::forbidden(self.gr(), &self.name, why);
+        let types = self.server.types();
+        let class = match types.get("node.k8s.io", "runtimeclasses") {
+            Some(classes) => self.objects().get(classes, "v1", "", &name)?,
+            None => None,
+        };
+        let Some(class) = class else {
+            let why = format!("pod rejected: RuntimeClass {} not found", quoted(&name));
+            return Err(refuse(why));
+        };
+        rules::pod_runtime(new, &class.value).map_err(refuse)
+    }
+
     pub(crate) fn subresource_name(&self) -> Option<&str> {
         (!self.subresource.is_empty()).then_some(&*self.subresource)
     }
@@ -255,6 +275,16 @@ impl Call<'_> {
             }
             (Origin::Custom { .. }, None) => {}
             (Origin::Builtin, _) => {
+                if (&*self.ty.group, subresource) == ("", None)
+                    && matches!(&*self.ty.plural, "configmaps" | "secrets")
+                {
+                    // These look at the whole object once more.
+                    let again =
+                        metadata::validate(new, self.ty.namespaced, rules::name_rule(&self.ty));
+                    errors.extend(again.into_iter().filter(|error| {
+                        matches!(&*error.field, "metadata.labels" | "metadata.annotations")
+                    }));
+                }
                 errors.extend(unqualified_finalizers(new));
                 errors.extend(rules::validate_update(&self.ty, subresource, old, new));
                 errors.extend(rules::emptied(old, &self.left_empty));
@@ -293,6 +323,10 @@ impl Call<'_> {
         match (&*self.ty.group, &*self.ty.plural, old) {
             _ if self.is_definition() => match old {
                 None => crd::validate_create(new),
+                // Whoever may write the status may say anything there.
+                Some(old) if self.subresource_name() == Some("status") => {
+                    metadata::validate_update(new, old)
+                }
                 Some(old) => crd::validate_update(new, old),
             },
             (

@@ -70,6 +70,7 @@ pub(crate) async fn mutate(
     call.check_kind_stays()?;
     call.check_service_account(&new).await?;
     call.give_priority(&mut new)?;
+    call.give_runtime(&mut new)?;
     call.admit_own(&mut new);
     let asking = Asking { options: options.to_json("CreateOptions"), dry_run: options.dry_run };
     let Some(mut new) = call.mutate(&new, None, &asking).await? else { return Ok(new) };
@@ -90,6 +91,7 @@ pub(crate) async fn store(
     fill_system_fields(call, &mut new);
     call.check_service_account(&new).await.map_err(NotWritten::Failed)?;
     call.give_priority(&mut new).map_err(NotWritten::Failed)?;
+    call.give_runtime(&mut new).map_err(NotWritten::Failed)?;
     call.prepare_create(&mut new);
     call.validate_create(&new).map_err(NotWritten::Failed)?;
     call.warn(&new, None);

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Call, update};
+use super::{Call, intake, update};
 use crate::apply::{self, SCALE_VERSION, lend_managers, return_managers};
 use crate::builtin;
+use crate::gojson;
 use crate::http::Asked;
 use crate::http::dispatch::read_patch;
 use crate::object;
@@ -15,7 +16,7 @@ use crate::query::WriteOptions;
 use crate::quote::quoted;
 use crate::resource::Origin;
 use crate::rules::scale::{self, Place};
-use crate::status::Status;
+use crate::status::{FieldError, Status};
 
 /// Answers a request for the Scale of an object.
 pub(super) async fn answer(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Status> {
@@ -38,6 +39,7 @@ pub(super) async fn answer(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, V
         "update" => {
             let options = WriteOptions::update(&asked.query)?;
             let (body, _) = super::subresource::parse(asked, SCALE_VERSION, "Scale")?;
+            intake::check_name(call, &body)?;
             (Wish::Whole(body), options)
         }
         _ => {
@@ -91,11 +93,28 @@ impl Rescale<'_> {
                 let force = self.options.force;
                 return apply::server_side_apply(Some(&tracked), config, &target, &manager, force);
             }
-            Wish::Patch(patch) => patch::apply_patch(&live, patch, None)?,
+            Wish::Patch(patch) => readable(patch::apply_patch(&live, patch, None)?)?,
         };
         scale::forget_none(&mut wanted);
         apply::track_update(Some(&tracked), &mut wanted, &target, &manager);
         Ok(wanted)
+    }
+}
+
+/// Only a number can say how many replicas are wanted.
+fn readable(scale: Value) -> Result<Value, Status> {
+    match scale.pointer("/spec/replicas") {
+        None | Some(Value::Null) => Ok(scale),
+        Some(Value::Number(count)) if count.is_i64() => Ok(scale),
+        Some(other) => {
+            let why = format!(
+                "json: cannot unmarshal {} into Go struct field ScaleSpec.spec.replicas of type \
+                 int32",
+                gojson::json_type(other)
+            );
+            let error = FieldError::invalid("patch", scale.to_string(), why);
+            Err(Status::invalid("", "", "", &[error]))
+        }
     }
 }
 
@@ -105,6 +124,10 @@ impl update::Change for Rescale<'_> {
         let wanted = self.wanted(call, &new)?;
         scale::apply(&mut new, self.place, &wanted)
             .map_err(|errors| Status::invalid("autoscaling", "Scale", &call.name, &errors))?;
+        if let Place::Custom(_) = self.place {
+            // What the path to the number created has defaults of its own.
+            intake::fill_defaults(call, &mut new);
+        }
         let revision = object::resource_version(&wanted);
         if !revision.is_empty() {
             object::metadata_mut(&mut new).insert("resourceVersion".into(), revision.into());

@@ -18,7 +18,7 @@ use crate::protobuf::DefaultKind;
 use crate::query::{DeleteOptions, WriteOptions};
 use crate::quote::quoted;
 use crate::resource::Origin;
-use crate::status::{GroupResource, Status};
+use crate::status::{FieldError, GroupResource, Status};
 
 /// Answers a request below an object with a status code and a document.
 pub(crate) async fn answer(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Status> {
@@ -151,6 +151,10 @@ async fn token(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Statu
 async fn bind(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Status> {
     let options = WriteOptions::create(&asked.query)?;
     let (binding, _) = parse(asked, "v1", "Binding")?;
+    if object::name(&binding) != call.name {
+        return Err(Status::bad_request("name in URL does not match name in Binding object"));
+    }
+    check_target(&binding)?;
     let asking = Asking { options: options.to_json("CreateOptions"), dry_run: options.dry_run };
     let binding = call.mutate(&binding, None, &asking).await?.unwrap_or(binding);
     call.admit_write(&binding, None, &asking).await?;
@@ -171,17 +175,42 @@ async fn bind(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Status
     Err(call.raced())
 }
 
+/// What is wrong with a binding is no ordinary refusal upstream, but a failure.
+fn check_target(binding: &Value) -> Result<(), Status> {
+    let text = |field: &str| object::at(binding, field).unwrap_or_default();
+    let mut errors = Vec::new();
+    let kind = text("/target/kind");
+    if !["", "Node"].contains(&kind) {
+        errors.push(FieldError::not_supported("target.kind", kind, &["Node", "<empty>"]));
+    }
+    if text("/target/name").is_empty() {
+        errors.push(FieldError::required("target.name", ""));
+    }
+    match errors.as_slice() {
+        [] => Ok(()),
+        [only] => Err(Status::new(500, "", only.to_string())),
+        several => {
+            let texts: Vec<String> = several.iter().map(ToString::to_string).collect();
+            Err(Status::new(500, "", format!("[{}]", texts.join(", "))))
+        }
+    }
+}
+
 fn assign(call: &Call<'_>, pod: &mut Value, node: &str) -> Result<(), Status> {
     let refuse = |why: &str| {
         let what = GroupResource { group: "", resource: "pods/binding" };
-        Err(Status::conflict(what, &call.name, format_args!("pod {} is {why}", call.name)))
+        Err(Status::conflict(what, &call.name, format_args!("pod {} {why}", call.name)))
     };
     if object::deletion_timestamp(pod).is_some() {
-        return refuse("being deleted, cannot be assigned to a host");
+        return refuse("is being deleted, cannot be assigned to a host");
     }
     let bound = object::at(pod, "/spec/nodeName").unwrap_or_default();
     if !bound.is_empty() {
-        return refuse(&format!("already assigned to node {}", quoted(bound)));
+        return refuse(&format!("is already assigned to node {}", quoted(bound)));
+    }
+    let gates = pod.pointer("/spec/schedulingGates").and_then(Value::as_array);
+    if gates.is_some_and(|gates| !gates.is_empty()) {
+        return refuse("has non-empty .spec.schedulingGates");
     }
     let map = object::as_map(pod);
     let spec = object::as_map(map.entry("spec").or_insert_with(|| json!({})));
@@ -200,6 +229,9 @@ fn assign(call: &Call<'_>, pod: &mut Value, node: &str) -> Result<(), Status> {
 
 async fn evict(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Status> {
     let (eviction, _) = parse(asked, "policy/v1", "Eviction")?;
+    if object::name(&eviction) != call.name {
+        return Err(Status::bad_request("name in URL does not match name in Eviction object"));
+    }
     let given = eviction.get("deleteOptions").cloned().unwrap_or_else(|| json!({}));
     let mut options = DeleteOptions::from_body(&given)?;
     options.dry_run |= WriteOptions::create(&asked.query)?.dry_run;

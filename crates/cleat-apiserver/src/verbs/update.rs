@@ -13,6 +13,7 @@ use crate::query::{FieldValidation, WriteOptions};
 use crate::quote::{self, quoted};
 use crate::resource::Origin;
 use crate::rules;
+use crate::schema::strict;
 use crate::status::{FieldError, Status};
 
 /// What a write left behind.
@@ -260,6 +261,8 @@ impl Change for Replace<'_> {
 pub(crate) struct Patched<'a> {
     pub(crate) patch: Patch,
     pub(crate) options: &'a WriteOptions,
+    /// Fields that the patch itself names twice, as far as anybody wants to know.
+    pub(crate) repeated: Vec<String>,
 }
 
 impl Change for Patched<'_> {
@@ -273,6 +276,13 @@ impl Change for Patched<'_> {
         let validation = self.options.field_validation;
         intake::check_kind(call, &new, &json)
             .map_err(|refused| self.does_not_fit(call, &json, refused))?;
+        if !self.repeated.is_empty() {
+            if validation == FieldValidation::Strict {
+                let refused = Status::bad_request(strict::refusal(&self.repeated));
+                return Err(self.does_not_fit(call, &json, refused));
+            }
+            call.warnings.extend(self.repeated.iter().cloned());
+        }
         new = intake::shape(call, new, &json, BodyFormat::Json, validation)
             .map_err(|refused| self.does_not_fit(call, &json, refused))?;
         intake::check_name(call, &new)?;

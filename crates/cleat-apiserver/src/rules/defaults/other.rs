@@ -38,6 +38,14 @@ pub(super) fn default(package: &str, name: &str, object: &mut Object) {
             }
         }
         ("autoscaling/v2", "HorizontalPodAutoscalerSpec") => autoscaler(object),
+        ("autoscaling/v1", "HorizontalPodAutoscaler") => {
+            // Metrics that the smaller version does not know are in an annotation.
+            let others = "autoscaling.alpha.kubernetes.io/metrics";
+            if !object.at("metadata").at("annotations").has(others) {
+                let spec = child(object, "spec");
+                number(spec, "targetCPUUtilizationPercentage", 80);
+            }
+        }
         _ => {}
     }
 }

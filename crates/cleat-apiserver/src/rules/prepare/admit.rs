@@ -84,6 +84,44 @@ pub(crate) fn pod_priority(pod: &mut Value, class: Option<&Value>) -> Result<(),
     Ok(())
 }
 
+/// Gives a new pod what its RuntimeClass says a pod of its kind costs and where it can run.
+///
+/// Errors with the sentence that follows `pods "name" is forbidden: `.
+pub(crate) fn pod_runtime(pod: &mut Value, class: &Value) -> Result<(), String> {
+    let spec = child(object_of(pod), "spec");
+    let cost = class.at("overhead").at("podFixed");
+    if !cost.is_null() {
+        if spec.has("overhead") && spec.at("overhead") != cost {
+            return Err("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined \
+                        Overhead"
+                .to_owned());
+        }
+        spec.insert("overhead".into(), cost.clone());
+    }
+    let scheduling = class.at("scheduling");
+    for (key, wanted) in scheduling.map("nodeSelector").into_iter().flatten() {
+        let selector = child(spec, "nodeSelector");
+        match selector.get(key) {
+            Some(given) if given != wanted => {
+                return Err(format!(
+                    "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {}; \
+                     pod.spec.nodeSelector[{key}] = {}",
+                    wanted.as_str().unwrap_or(""),
+                    given.as_str().unwrap_or("")
+                ));
+            }
+            _ => selector.insert(key.clone(), wanted.clone()),
+        };
+    }
+    for toleration in scheduling.list("tolerations") {
+        let tolerations = list(spec, "tolerations");
+        if !tolerations.contains(toleration) {
+            tolerations.push(toleration.clone());
+        }
+    }
+    Ok(())
+}
+
 const PREEMPT: &str = "PreemptLowerPriority";
 
 fn builtin_priority(name: &str) -> Option<i64> {

@@ -1,6 +1,6 @@
 //! Jobs and CronJobs.
 //!
-//! Left out: pod failure policies, success policies, limits of indexed Jobs, the list of time zones.
+//! Left out: pod failure policies beyond their actions, success policies, limits of indexed Jobs, the list of time zones.
 
 use serde_json::Value;
 
@@ -145,6 +145,13 @@ fn job_spec(errors: &mut Errors, path: &str, spec: &Value) {
                 );
             }
         }
+    }
+    let replacements = ["Failed", "TerminatingOrFailed"];
+    let policy = spec.at("podReplacementPolicy");
+    errors.maybe_one_of(format!("{path}.podReplacementPolicy"), policy, &replacements);
+    for (index, rule) in spec.at("podFailurePolicy").list("rules").iter().enumerate() {
+        let path = format!("{path}.podFailurePolicy.rules[{index}].action");
+        errors.one_of(path, rule.text("action"), &["Count", "FailIndex", "FailJob", "Ignore"]);
     }
     let template = spec.at("template");
     let path = format!("{path}.template");

@@ -188,6 +188,18 @@ impl Errors {
     }
 }
 
+/// Numbers of users and groups.
+pub(super) fn identities(errors: &mut Errors, path: &str, context: &Value, fields: &[&str]) {
+    for field in fields {
+        if let Some(number) = context.number(field)
+            && !(0..=i64::from(i32::MAX)).contains(&number)
+        {
+            let why = "must be between 0 and 2147483647, inclusive";
+            errors.invalid(format!("{path}.{field}"), number, why);
+        }
+    }
+}
+
 /// A resource somebody outside Kubernetes counts: it has a domain, and not Kubernetes' own.
 pub(super) fn extended(resource: &str) -> bool {
     match resource.split_once('/') {

@@ -1,6 +1,6 @@
 //! Containers: names, images, ports, environment, mounts, probes, resources.
 //!
-//! Left out: security contexts, lifecycle hooks beyond their handler, resize policies, restart
+//! Left out: security contexts beyond identities, lifecycle hooks beyond their handler, resize policies, restart
 //! rules, device claims.
 
 use std::collections::BTreeSet;
@@ -67,13 +67,17 @@ pub(super) fn init_containers(
     }
 }
 
-fn common(errors: &mut Errors, path: &str, container: &Value, volumes: &BTreeSet<&str>) {
+pub(super) fn common(errors: &mut Errors, path: &str, container: &Value, volumes: &BTreeSet<&str>) {
     match container.text("name") {
         "" => errors.required(format!("{path}.name"), ""),
         name => errors.label(&format!("{path}.name"), name),
     }
-    if container.text("image").is_empty() {
+    let image = container.text("image");
+    if image.is_empty() {
         errors.required(format!("{path}.image"), "");
+    } else if image.trim() != image {
+        let why = "must not have leading or trailing whitespace";
+        errors.invalid(format!("{path}.image"), image, why);
     }
     let policy = container.text("terminationMessagePolicy");
     let path_of = |field: &str| format!("{path}.{field}");
@@ -85,6 +89,8 @@ fn common(errors: &mut Errors, path: &str, container: &Value, volumes: &BTreeSet
     let policy = container.text("imagePullPolicy");
     errors.one_of(path_of("imagePullPolicy"), policy, &["Always", "IfNotPresent", "Never"]);
     resources(errors, &path_of("resources"), container.at("resources"));
+    let context = container.at("securityContext");
+    check::identities(errors, &path_of("securityContext"), context, &["runAsUser", "runAsGroup"]);
 }
 
 fn ports(errors: &mut Errors, path: &str, ports: &[Value]) {

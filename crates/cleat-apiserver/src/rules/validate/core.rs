@@ -1,6 +1,6 @@
-//! ConfigMaps, Secrets, namespaces, claims, volumes, nodes, quotas, limits, endpoints.
+//! ConfigMaps, Secrets, namespaces, claims, volumes, nodes, endpoints.
 //!
-//! Left out: quota scopes, ratios of limit ranges, node affinity of volumes.
+//! Left out: node affinity of volumes.
 
 use std::collections::BTreeSet;
 
@@ -233,6 +233,9 @@ pub(super) fn persistent_volume(errors: &mut Errors, object: &Value) {
     let policy = spec.at("persistentVolumeReclaimPolicy");
     errors.maybe_one_of("spec.persistentVolumeReclaimPolicy", policy, &policies);
     volume::source(errors, "spec", spec);
+    if spec.has("csi") && spec.at("csi").text("volumeHandle").is_empty() {
+        errors.required("spec.csi.volumeHandle", "");
+    }
     if spec.has("local") && !spec.has("nodeAffinity") {
         errors.required("spec.nodeAffinity", "Local volume requires node affinity");
     }
@@ -240,6 +243,14 @@ pub(super) fn persistent_volume(errors: &mut Errors, object: &Value) {
         errors.subdomain("spec.storageClassName", spec.text("storageClassName"));
     }
     errors.maybe_one_of("spec.volumeMode", spec.at("volumeMode"), &["Block", "Filesystem"]);
+}
+
+/// Where a volume lies never changes.
+pub(super) fn persistent_volume_update(errors: &mut Errors, old: &Value, new: &Value) {
+    if volume::differs(old.at("spec"), new.at("spec")) {
+        let path = "spec.persistentvolumesource";
+        errors.forbidden(path, format!("{path} is immutable after creation\n"));
+    }
 }
 
 pub(super) fn node(errors: &mut Errors, object: &Value) {
@@ -279,94 +290,6 @@ pub(super) fn node_update(errors: &mut Errors, old: &Value, new: &Value) {
     if !before.text("providerID").is_empty() && before.at("providerID") != spec.at("providerID") {
         let why = "node updates may not change providerID except from \"\" to valid";
         errors.forbidden("spec.providerID", why);
-    }
-}
-
-pub(super) fn resource_quota(errors: &mut Errors, object: &Value) {
-    for (name, amount) in object.at("spec").map("hard").into_iter().flatten() {
-        let path = format!("spec.hard[{name}]");
-        let complaints = names::label_key(name);
-        if complaints.is_empty() && !name.contains('/') && !quota_resource(name) {
-            let why = "must be a standard resource type or fully qualified";
-            errors.invalid(&*path, name.as_str(), why);
-            errors.invalid(&*path, name.as_str(), "must be a standard resource for quota");
-        }
-        errors.complaints(&path, name, complaints);
-        errors.quantity(&path, name, amount);
-    }
-}
-
-fn quota_resource(name: &str) -> bool {
-    name.starts_with("count/")
-        || name.starts_with("requests.")
-        || name.starts_with("limits.")
-        || name.starts_with("hugepages-")
-        || matches!(
-            name,
-            "cpu"
-                | "memory"
-                | "ephemeral-storage"
-                | "storage"
-                | "pods"
-                | "services"
-                | "replicationcontrollers"
-                | "resourcequotas"
-                | "secrets"
-                | "configmaps"
-                | "persistentvolumeclaims"
-                | "services.nodeports"
-                | "services.loadbalancers"
-        )
-}
-
-pub(super) fn limit_range(errors: &mut Errors, object: &Value) {
-    let mut seen = BTreeSet::new();
-    for (index, item) in object.at("spec").list("limits").iter().enumerate() {
-        let path = format!("spec.limits[{index}]");
-        let kind = item.text("type");
-        errors.complaints(&format!("{path}.type"), kind, names::label_key(kind));
-        if !kind.contains('/') && !["Pod", "Container", "PersistentVolumeClaim"].contains(&kind) {
-            let why = "must be a standard limit type or fully qualified";
-            errors.invalid(format!("{path}.type"), kind, why);
-        }
-        if !seen.insert(kind) {
-            errors.duplicate(format!("{path}.type"), kind);
-        }
-        if kind == "Pod" {
-            for field in ["default", "defaultRequest"] {
-                if item.map(field).is_some_and(|map| !map.is_empty()) {
-                    let why = "may not be specified when `type` is 'Pod'";
-                    errors.forbidden(format!("{path}.{field}"), why);
-                }
-            }
-        }
-        ordered(errors, &path, item);
-    }
-}
-
-/// Least, default request, default and most must come in that order.
-fn ordered(errors: &mut Errors, path: &str, item: &Value) {
-    let fields = ["min", "max", "default", "defaultRequest"];
-    let names: BTreeSet<&String> =
-        fields.iter().filter_map(|field| item.map(field)).flat_map(Map::keys).collect();
-    for name in names {
-        let of = |field: &str| Quantity::from_json(item.at(field).get(name)?).ok();
-        let mut check = |low: &str, high: &str, at: &str, shown: &str, words: (&str, &str)| {
-            if let (Some(least), Some(most), Some(shown)) = (of(low), of(high), of(shown))
-                && least > most
-            {
-                let why = format!("{} {least} is greater than {} {most}", words.0, words.1);
-                errors.invalid(format!("{path}.{at}[{name}]"), shown.to_string(), why);
-            }
-        };
-        check("min", "max", "min", "min", ("min value", "max value"));
-        let request = "defaultRequest";
-        check("min", request, request, request, ("min value", "default request value"));
-        check(request, "max", request, request, ("default request value", "max value"));
-        let words = ("default request value", "default limit value");
-        check(request, "default", request, request, words);
-        check("min", "default", "default", "min", ("min value", "default value"));
-        check("default", "max", "default", "max", ("default value", "max value"));
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::net::IpAddr;
 
+use serde_json::Value;
+
 use super::check::Errors;
+use crate::rules::read::Read;
 
 pub(super) fn address(errors: &mut Errors, path: &str, text: &str) {
     if text.parse::<IpAddr>().is_err() {
@@ -70,4 +73,26 @@ pub(super) fn strictly_inside(inner: (IpAddr, u8), outer: (IpAddr, u8)) -> bool 
     inner.0.is_ipv4() == outer.0.is_ipv4()
         && outer.1 < inner.1
         && bits(inner.0) & mask(outer.1) == bits(outer.0) & mask(outer.1)
+}
+
+/// Where a load balancer of the object's can be reached.
+pub(super) fn load_balancer(errors: &mut Errors, path: &str, object: &Value) {
+    let points = object.path(&["status", "loadBalancer"]).list("ingress");
+    for (index, point) in points.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        let (ip, name) = (point.text("ip"), point.text("hostname"));
+        if !ip.is_empty() {
+            address(errors, &format!("{path}.ip"), ip);
+        } else if point.has("ipMode") {
+            let why = "may not be specified when `ip` is not set";
+            errors.forbidden(format!("{path}.ipMode"), why);
+        }
+        if !name.is_empty() {
+            let path = format!("{path}.hostname");
+            errors.subdomain(&path, name);
+            if name.parse::<IpAddr>().is_ok() {
+                errors.invalid(path, name, "must be a DNS name, not an IP address");
+            }
+        }
+    }
 }

@@ -42,6 +42,31 @@ pub(super) fn ingress(errors: &mut Errors, object: &Value) {
     }
 }
 
+/// An address that a service has been given, as an object of its name.
+pub(super) fn ip_address(errors: &mut Errors, object: &Value) {
+    net::address(errors, "metadata.name", object.at("metadata").text("name"));
+    let parent = object.at("spec").at("parentRef");
+    if parent.is_null() {
+        return errors.required("spec.parentRef", "");
+    }
+    for field in ["resource", "name"] {
+        if parent.text(field).is_empty() {
+            errors.required(format!("spec.parentRef.{field}"), "");
+        }
+    }
+}
+
+/// Addresses that services may be given.
+pub(super) fn service_range(errors: &mut Errors, object: &Value) {
+    let ranges = object.at("spec").list("cidrs");
+    if ranges.is_empty() {
+        errors.required("spec.cidrs", "at least one CIDR required");
+    }
+    for (index, range) in ranges.iter().enumerate() {
+        net::range(errors, &format!("spec.cidrs[{index}]"), range.as_str().unwrap_or(""));
+    }
+}
+
 fn host(errors: &mut Errors, path: &str, host: &str) {
     if host.is_empty() {
         return;

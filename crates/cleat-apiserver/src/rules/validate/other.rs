@@ -1,7 +1,7 @@
-//! The smaller groups: policy, autoscaling, scheduling, coordination, storage, certificates, node,
-//! discovery, and events.
+//! The smaller groups: policy, scheduling, coordination, storage, certificates, node, discovery, and
+//! events.
 //!
-//! Left out: metrics and behaviour of autoscalers, endpoint addresses of slices, flow control.
+//! Left out: names in slices, flow control.
 
 use std::collections::BTreeSet;
 
@@ -9,6 +9,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use super::check::{Errors, IMMUTABLE, shown_struct};
+use super::net;
 use crate::names;
 use crate::quote::quoted;
 use crate::rules::read::Read;
@@ -35,49 +36,6 @@ pub(super) fn disruption_budget(errors: &mut Errors, object: &Value) {
     errors.maybe_one_of("spec.unhealthyPodEvictionPolicy", policy, &policies);
 }
 
-pub(super) fn autoscaler(errors: &mut Errors, object: &Value) {
-    let spec = object.at("spec");
-    let (least, most) = (spec.number("minReplicas"), spec.number("maxReplicas").unwrap_or(0));
-    if let Some(least) = least.filter(|least| *least < 1) {
-        errors.invalid("spec.minReplicas", least, "must be greater than or equal to 1");
-    }
-    if most == 0 {
-        errors.required("spec.maxReplicas", "must be set and greater than 0");
-    } else if most < 0 {
-        errors.invalid("spec.maxReplicas", most, "must be greater than or equal to 1");
-    }
-    if least.is_some_and(|least| most < least) {
-        errors.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`");
-    }
-    for field in ["kind", "name"] {
-        let path = format!("spec.scaleTargetRef.{field}");
-        match spec.at("scaleTargetRef").text(field) {
-            "" => errors.required(path, ""),
-            text => errors.complaints(&path, text, names::path_segment(text)),
-        }
-    }
-    let version = spec.at("scaleTargetRef").text("apiVersion");
-    match version.matches('/').count() {
-        0 => errors.invalid(
-            "spec.scaleTargetRef.apiVersion",
-            version,
-            "apiVersion must specify API group",
-        ),
-        1 => {}
-        _ => errors.invalid(
-            "spec.scaleTargetRef.apiVersion",
-            version,
-            format!("unexpected GroupVersion string: {version}"),
-        ),
-    }
-    let countable = |metric: &Value| ["Object", "External"].contains(&metric.text("type"));
-    if least == Some(0) && !spec.list("metrics").iter().any(countable) {
-        let why = "must specify at least one Object or External metric to support scaling to zero \
-                   replicas";
-        errors.forbidden("spec.metrics", why);
-    }
-}
-
 pub(super) fn ingress_class(errors: &mut Errors, object: &Value) {
     const PATH: &str = "spec.controller";
     let controller = object.at("spec").text("controller");
@@ -93,6 +51,29 @@ pub(super) fn ingress_class(errors: &mut Errors, object: &Value) {
             let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
             errors.invalid(PATH, controller, why);
         }
+    }
+    if object.at("spec").has("parameters") {
+        class_parameters(errors, object.at("spec").at("parameters"));
+    }
+}
+
+fn class_parameters(errors: &mut Errors, parameters: &Value) {
+    let at = |field: &str| format!("spec.parameters.{field}");
+    for field in ["kind", "name"] {
+        if parameters.text(field).is_empty() {
+            errors.required(at(field), "");
+        }
+    }
+    match (parameters.text("scope"), parameters.has("namespace")) {
+        ("", _) => errors.required(at("scope"), ""),
+        ("Cluster", true) => {
+            errors.forbidden(at("namespace"), "`parameters.scope` is set to 'Cluster'");
+        }
+        ("Namespace", false) => {
+            errors.required(at("namespace"), "`parameters.scope` is set to 'Namespace'");
+        }
+        ("Cluster" | "Namespace", _) => {}
+        (other, _) => errors.not_supported(at("scope"), other, &["Cluster", "Namespace"]),
     }
 }
 
@@ -158,8 +139,23 @@ pub(super) fn storage_class(errors: &mut Errors, object: &Value) {
     }
     let policy = object.at("reclaimPolicy");
     errors.maybe_one_of("reclaimPolicy", policy, &["Delete", "Retain"]);
+    for (key, _) in object.map("parameters").into_iter().flatten() {
+        if key.is_empty() {
+            errors.invalid("parameters", "", "field can not be empty.");
+        }
+    }
     let mode = object.at("volumeBindingMode");
     errors.maybe_one_of("volumeBindingMode", mode, &["Immediate", "WaitForFirstConsumer"]);
+}
+
+pub(super) fn csi_node(errors: &mut Errors, object: &Value) {
+    for (index, driver) in object.at("spec").list("drivers").iter().enumerate() {
+        for field in ["name", "nodeID"] {
+            if driver.text(field).is_empty() {
+                errors.required(format!("spec.drivers[{index}].{field}"), "");
+            }
+        }
+    }
 }
 
 pub(super) fn csi_driver(errors: &mut Errors, object: &Value) {
@@ -216,9 +212,14 @@ pub(super) fn runtime_class(errors: &mut Errors, object: &Value) {
         "" => errors.required("handler", ""),
         handler => errors.label("handler", handler),
     }
+    // The names are upstream's.
+    for (name, amount) in object.at("overhead").map("podFixed").into_iter().flatten() {
+        errors.quantity(&format!("overhead.limits[{name}]"), name, amount);
+    }
 }
 
-pub(super) fn endpoint_slice(errors: &mut Errors, object: &Value) {
+/// `addresses` is the kind of address to look for, which an update cannot change.
+pub(super) fn endpoint_slice(errors: &mut Errors, object: &Value, addresses: &str) {
     let kinds = ["FQDN", "IPv4", "IPv6"];
     errors.one_of("addressType", object.text("addressType"), &kinds);
     let mut seen = BTreeSet::new();
@@ -236,6 +237,23 @@ pub(super) fn endpoint_slice(errors: &mut Errors, object: &Value) {
         if endpoint.list("addresses").is_empty() {
             let why = "must contain at least 1 address";
             errors.required(format!("endpoints[{index}].addresses"), why);
+        }
+        for (place, address) in endpoint.list("addresses").iter().enumerate() {
+            let path = format!("endpoints[{index}].addresses[{place}]");
+            let address = address.as_str().unwrap_or("");
+            match addresses {
+                "IPv4" | "IPv6" if address.parse::<std::net::IpAddr>().is_err() => {
+                    net::address(errors, &path, address);
+                }
+                "IPv4" if address.contains(':') => {
+                    errors.invalid(path, address, "must be an IPv4 address");
+                }
+                "IPv6" if !address.contains(':') => {
+                    errors.invalid(path, address, "must be an IPv6 address");
+                }
+                "IPv4" | "IPv6" => net::endpoint(errors, &path, address),
+                _ => {}
+            }
         }
     }
 }
@@ -441,6 +459,28 @@ pub(super) fn certificate_request_update(
     if !certificate.is_empty() && certificate != new.at("status").text("certificate") {
         let why = "updates may not change or unset the certificate once it has been set";
         errors.forbidden("status.certificate", why);
+    }
+}
+
+/// What an event of the newer group says stays; only how often it was seen may change. Upstream
+/// finds each difference twice.
+pub(super) fn event_update(errors: &mut Errors, old: &Value, new: &Value) {
+    for (field, shown) in [
+        ("regarding", "involvedObject"),
+        ("reason", "reason"),
+        ("note", "message"),
+        ("type", "type"),
+        ("eventTime", "eventTime"),
+        ("action", "action"),
+        ("related", "related"),
+        ("reportingController", "reportingController"),
+        ("reportingInstance", "reportingInstance"),
+    ] {
+        if old.at(field) != new.at(field) {
+            for _ in 0..2 {
+                errors.invalid(shown, new.at(field).clone(), IMMUTABLE);
+            }
+        }
     }
 }
 

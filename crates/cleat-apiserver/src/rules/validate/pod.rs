@@ -1,15 +1,14 @@
 //! Pods and the templates of pods.
 //!
-//! Left out: affinity, topology spread, DNS configuration, host aliases, scheduling and readiness
-//! gates, security contexts, Windows, resource claims, pod-level resources, annotations with
-//! meanings of their own. An update of a pod is compared as a whole; the difference is not printed.
+//! Left out: what a DNS configuration says, readiness gates, security contexts beyond identities,
+//! Windows, resource claims, pod-level resources, annotations with meanings of their own. An update of a pod is compared as a whole; the difference is not printed.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::check::Errors;
-use super::{container, volume};
+use super::check::{self, Errors};
+use super::{container, ephemeral, net, placement, volume};
 use crate::names;
 use crate::rules::read::{Read, child, object as object_of};
 
@@ -68,8 +67,20 @@ pub(super) fn create(errors: &mut Errors, pod: &Value) {
     }
 }
 
+/// A pod that was changed on a path where only part of it can change.
+pub(super) fn whole(errors: &mut Errors, pod: &Value) {
+    spec(errors, "spec", pod.at("spec"), &BTreeSet::new(), true);
+}
+
+pub(super) fn ephemeral_update(errors: &mut Errors, old: &Value, new: &Value) {
+    whole(errors, new);
+    ephemeral::update(errors, old, new);
+}
+
 pub(super) fn update(errors: &mut Errors, old: &Value, new: &Value) {
-    spec(errors, "spec", new.at("spec"), &BTreeSet::new(), true);
+    whole(errors, new);
+    scheduling_gates_update(errors, old, new);
+    deadline_update(errors, old, new);
     for list in ["containers", "initContainers"] {
         if old.at("spec").list(list).len() != new.at("spec").list(list).len() {
             let why = "pod updates may not add or remove containers";
@@ -84,6 +95,20 @@ pub(super) fn update(errors: &mut Errors, old: &Value, new: &Value) {
             Some(value) => spec.insert(field.to_owned(), value.clone()),
             None => spec.remove(field),
         };
+    }
+    // As long as nobody has looked for a node, the choice may be narrowed.
+    if !old.at("spec").list("schedulingGates").is_empty() {
+        let before = old.at("spec").map("nodeSelector");
+        let kept = before
+            .into_iter()
+            .flatten()
+            .all(|(key, value)| new.at("spec").at("nodeSelector").get(key) == Some(value));
+        if kept {
+            match before {
+                Some(before) => spec.insert("nodeSelector".to_owned(), before.clone().into()),
+                None => spec.remove("nodeSelector"),
+            };
+        }
     }
     for list in ["containers", "initContainers"] {
         let before = old.at("spec").list(list);
@@ -102,6 +127,32 @@ pub(super) fn update(errors: &mut Errors, old: &Value, new: &Value) {
     }
 }
 
+fn scheduling_gates_update(errors: &mut Errors, old: &Value, new: &Value) {
+    let before = old.at("spec").list("schedulingGates");
+    for (index, gate) in new.at("spec").list("schedulingGates").iter().enumerate() {
+        if !before.contains(gate) {
+            let name = gate.text("name");
+            let why = format!("only deletion is allowed, but found new scheduling gate '{name}'");
+            errors.forbidden(format!("spec.schedulingGates[{index}].name"), why);
+        }
+    }
+}
+
+fn deadline_update(errors: &mut Errors, old: &Value, new: &Value) {
+    const PATH: &str = "spec.activeDeadlineSeconds";
+    let deadline = |pod: &Value| pod.at("spec").number("activeDeadlineSeconds");
+    match (deadline(old), deadline(new)) {
+        (Some(before), Some(now)) if before < now => {
+            errors.invalid(PATH, now, "must be less than or equal to previous value");
+        }
+        (Some(_), None) => {
+            let why = "must not update from a positive integer to nil value";
+            errors.invalid(PATH, Value::Null, why);
+        }
+        _ => {}
+    }
+}
+
 fn spec(errors: &mut Errors, path: &str, spec: &Value, more: &BTreeSet<&str>, is_pod: bool) {
     let at = |field: &str| format!("{path}.{field}");
     let mut volumes = volume::volumes(errors, &at("volumes"), spec.list("volumes"), more);
@@ -110,6 +161,7 @@ fn spec(errors: &mut Errors, path: &str, spec: &Value, more: &BTreeSet<&str>, is
     container::containers(errors, &at("containers"), regular, &volumes);
     let init = spec.list("initContainers");
     container::init_containers(errors, &at("initContainers"), init, regular, &volumes);
+    ephemeral::containers(errors, &at("ephemeralContainers"), spec, &volumes);
     if spec.flag("hostNetwork") {
         host_network(errors, &at("containers"), regular, is_pod);
     }
@@ -118,6 +170,16 @@ fn spec(errors: &mut Errors, path: &str, spec: &Value, more: &BTreeSet<&str>, is
     let policies = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     errors.one_of(at("dnsPolicy"), spec.text("dnsPolicy"), &policies);
     errors.labels(&at("nodeSelector"), spec.at("nodeSelector"));
+    let ids = ["runAsUser", "runAsGroup", "fsGroup"];
+    check::identities(errors, &at("securityContext"), spec.at("securityContext"), &ids);
+    placement::affinity(errors, &at("affinity"), spec.at("affinity"));
+    if spec.text("dnsPolicy") == "None" && !spec.has("dnsConfig") {
+        let why = "must provide `dnsConfig` when `dnsPolicy` is None";
+        errors.required(at("dnsConfig"), why);
+    }
+    scheduling_gates(errors, &at("schedulingGates"), spec.list("schedulingGates"));
+    let constraints = spec.list("topologySpreadConstraints");
+    placement::spread(errors, &at("topologySpreadConstraints"), constraints);
     for field in ["serviceAccountName", "nodeName"] {
         if !spec.text(field).is_empty() {
             errors.subdomain(&at(field), spec.text(field));
@@ -135,6 +197,14 @@ fn spec(errors: &mut Errors, path: &str, spec: &Value, more: &BTreeSet<&str>, is
         }
     }
     tolerations(errors, &at("tolerations"), spec.list("tolerations"));
+    for (index, alias) in spec.list("hostAliases").iter().enumerate() {
+        let path = format!("{}[{index}]", at("hostAliases"));
+        net::address(errors, &format!("{path}.ip"), alias.text("ip"));
+        for (place, name) in alias.list("hostnames").iter().enumerate() {
+            let name = name.as_str().unwrap_or("");
+            errors.subdomain(&format!("{path}.hostnames[{place}]"), name);
+        }
+    }
     for field in ["priorityClassName", "runtimeClassName"] {
         if !spec.text(field).is_empty() {
             errors.subdomain(&at(field), spec.text(field));
@@ -142,6 +212,17 @@ fn spec(errors: &mut Errors, path: &str, spec: &Value, more: &BTreeSet<&str>, is
     }
     let policies = ["PreemptLowerPriority", "Never"];
     errors.maybe_one_of(at("preemptionPolicy"), spec.at("preemptionPolicy"), &policies);
+}
+
+fn scheduling_gates(errors: &mut Errors, path: &str, gates: &[Value]) {
+    let mut seen = BTreeSet::new();
+    for (index, gate) in gates.iter().enumerate() {
+        let name = gate.text("name");
+        errors.complaints(&format!("{path}[{index}]"), name, names::label_key(name));
+        if !seen.insert(name) {
+            errors.duplicate(format!("{path}[{index}]"), name);
+        }
+    }
 }
 
 fn host_network(errors: &mut Errors, path: &str, containers: &[Value], is_pod: bool) {

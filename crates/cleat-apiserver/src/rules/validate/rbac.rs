@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::check::{Errors, shown_struct};
+use super::check::{Errors, picks, shown_struct};
 use crate::names;
 use crate::rules::read::Read;
 
@@ -23,7 +23,11 @@ pub(super) fn role(errors: &mut Errors, object: &Value, namespaced: bool) {
         errors.required(path, why);
     }
     for (index, selector) in selectors.iter().enumerate() {
-        errors.selector(&format!("{path}[{index}]"), selector);
+        let path = format!("{path}[{index}]");
+        errors.selector(&path, selector);
+        if picks(selector, &Value::Null).is_none() {
+            errors.invalid(path, Value::Null, "invalid label selector.");
+        }
     }
 }
 

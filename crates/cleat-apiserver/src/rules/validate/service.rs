@@ -62,9 +62,16 @@ pub(super) fn service(errors: &mut Errors, object: &Value) {
     }
     errors.one_of("spec.type", kind, &["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"]);
     port_numbers(errors, kind, ports);
+    const ONLY: &str = "may only be used when `type` is 'LoadBalancer'";
+    let ranges = spec.list("loadBalancerSourceRanges");
+    if !ranges.is_empty() && kind != "LoadBalancer" {
+        errors.forbidden("spec.LoadBalancerSourceRanges", ONLY);
+    }
     if spec.has("allocateLoadBalancerNodePorts") && kind != "LoadBalancer" {
-        let why = "may only be used when `type` is 'LoadBalancer'";
-        errors.forbidden("spec.allocateLoadBalancerNodePorts", why);
+        errors.forbidden("spec.allocateLoadBalancerNodePorts", ONLY);
+    }
+    if spec.has("loadBalancerClass") && kind != "LoadBalancer" {
+        errors.forbidden("spec.loadBalancerClass", ONLY);
     }
     policies(errors, spec, kind);
 }
@@ -205,21 +212,5 @@ pub(super) fn status(errors: &mut Errors, object: &Value) {
     if object.at("spec").text("type") != "LoadBalancer" && !points.is_empty() {
         return errors.forbidden(PATH, "may only be used when `spec.type` is 'LoadBalancer'");
     }
-    for (index, point) in points.iter().enumerate() {
-        let path = format!("{PATH}[{index}]");
-        let (address, name) = (point.text("ip"), point.text("hostname"));
-        if !address.is_empty() {
-            net::address(errors, &format!("{path}.ip"), address);
-        } else if point.has("ipMode") {
-            let why = "may not be specified when `ip` is not set";
-            errors.forbidden(format!("{path}.ipMode"), why);
-        }
-        if !name.is_empty() {
-            let path = format!("{path}.hostname");
-            errors.subdomain(&path, name);
-            if name.parse::<std::net::IpAddr>().is_ok() {
-                errors.invalid(path, name, "must be a DNS name, not an IP address");
-            }
-        }
-    }
+    net::load_balancer(errors, PATH, object);
 }

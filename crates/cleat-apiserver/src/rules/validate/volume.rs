@@ -98,6 +98,11 @@ pub(super) fn source(errors: &mut Errors, path: &str, volume: &Value) {
     }
 }
 
+/// Whether two volumes have different sources.
+pub(super) fn differs(one: &Value, other: &Value) -> bool {
+    SOURCES.iter().any(|source| one.at(source) != other.at(source))
+}
+
 fn one(errors: &mut Errors, path: &str, kind: &str, source: &Value) {
     match kind {
         "emptyDir" => {

@@ -81,6 +81,15 @@ pub(super) fn daemon_set(errors: &mut Errors, object: &Value) {
     errors.not_negative("spec", spec, &["revisionHistoryLimit"]);
 }
 
+pub(super) fn controller_revision(errors: &mut Errors, object: &Value) {
+    if !object.has("data") {
+        errors.required("data", "data is mandatory");
+    }
+    if let Some(revision) = object.number("revision").filter(|revision| *revision < 0) {
+        errors.invalid("revision", revision, "must be greater than or equal to 0");
+    }
+}
+
 pub(super) fn stateful_set(errors: &mut Errors, object: &Value, is_new: bool) {
     let spec = object.at("spec");
     match spec.text("podManagementPolicy") {
@@ -108,6 +117,7 @@ pub(super) fn stateful_set(errors: &mut Errors, object: &Value, is_new: bool) {
         }
     }
     errors.not_negative("spec", spec, &["replicas", "minReadySeconds"]);
+    errors.not_negative("spec.ordinals", spec.at("ordinals"), &["start"]);
     if is_new && !spec.text("serviceName").is_empty() {
         errors.label("spec.serviceName", spec.text("serviceName"));
     }
