@@ -21,7 +21,7 @@ pub(crate) use history::moment;
 pub use history::{Told, told};
 pub use observed::Observed;
 pub use plan::{Depends, dependencies, plan, template_ids};
-pub use removal::{is_untold, listed, made_kinds, stranded};
+pub use removal::{is_untold, listed, made_kinds, mute, stranded};
 pub use report::{Verdict, report};
 
 /// Holds a replica on the hub until what its templates made was let go of on the cluster, so that the

@@ -130,16 +130,21 @@ pub(crate) fn is_receipted(
 
 /// What an agent says while it waits for that; `before` is what it said last.
 pub(crate) fn awaited(before: Option<&Removal>, now: Timestamp) -> BlockedObject {
-    let object = "what stays of it".to_string();
+    let why = "the hub has yet to write it down; a hub that is older than the agent never does";
+    waits("what stays of it", why.to_string(), before, now)
+}
+
+/// That something is waited for, since it was first said to be.
+pub(crate) fn waits(
+    object: &str,
+    why: String,
+    before: Option<&Removal>,
+    now: Timestamp,
+) -> BlockedObject {
     let mut earlier = before.into_iter().flat_map(|removal| &removal.blocked);
     let earlier = earlier.find(|one| one.object == object).and_then(|one| one.since.clone());
-    BlockedObject {
-        object,
-        why: "the hub has yet to write it down; a hub that is older than the agent never does"
-            .to_string(),
-        refused: false,
-        since: Some(earlier.unwrap_or_else(|| whole_seconds(now))),
-    }
+    let since = Some(earlier.unwrap_or_else(|| whole_seconds(now)));
+    BlockedObject { object: object.to_string(), why, refused: false, since }
 }
 
 /// Writes `more` down, behind what is there already.

@@ -41,7 +41,7 @@ pub fn report(seen: &Observed) -> Verdict {
         || seen.live.values().any(|one| matches!(one, Live::Unknown(_)))
         || seen.kinds.values().any(|one| matches!(one, TemplateKind::Unknown(_)))
         || seen.resources.values().any(|one| matches!(one, Kind::Unknown(_)))
-        || seen.marked.is_none()
+        || seen.marked.is_err()
         || seen.leaving.is_err()
         || matches!(seen.defined, Defined::Unknown(_));
     let look = blind.then(|| seen.now.checked_add(UNKNOWN_PAUSE).unwrap_or(seen.now));

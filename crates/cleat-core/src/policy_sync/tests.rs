@@ -2,6 +2,7 @@
 
 mod histories;
 mod kept;
+mod mute;
 mod stories;
 mod stranded;
 mod world;

@@ -356,3 +356,26 @@ fn what_a_policy_said_to_keep_since_its_agent_was_heard_was_to_go_with_the_recor
     }
     assert_eq!(kept(None), "ab", "it cannot be read");
 }
+
+#[test]
+fn a_policy_of_which_the_agent_never_said_a_word_is_named_with_what_the_agent_says() {
+    let mut world = told("Required");
+    let conditions = world.cluster["status"]["conditions"].as_array_mut().unwrap();
+    let released = conditions.iter_mut().find(|one| one["type"] == "ResourcesReleased").unwrap();
+    released["message"] = json!("Not everything is removed: 1 policy; policy p cannot say.");
+    let mut seen = world.observe(false);
+    let metadata = serde_json::from_value(json!({
+        "name": "p", "namespace": NAME, "uid": "u",
+        "finalizers": [crate::policy_sync::HOLD], "deletionTimestamp": "1970-01-01T00:20:00Z",
+    }));
+    let mut policy = Carried::bare(Kind::Policy, &metadata.unwrap());
+    seen.carried = Ok(std::vec![policy.clone()]);
+    let said = said_later(seen.clone());
+    let expected = "policy p: its agent has not said what stays of it. It says: Not everything is \
+                    removed: 1 policy; policy p cannot say.";
+    assert!(said.contains(expected), "{said}");
+    // One that counts what has yet to go is at work.
+    policy.remaining = Some(Vec::new());
+    seen.carried = Ok(std::vec![policy]);
+    assert!(!said_later(seen).contains("has not said what stays"));
+}

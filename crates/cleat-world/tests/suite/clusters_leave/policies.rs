@@ -1,6 +1,8 @@
 //! Policies of a cluster that leaves: what they made goes or stays as the strategy says, nothing of
 //! theirs is forgotten, and no copy of them is left.
 
+use std::sync::atomic::Ordering;
+
 use anyhow::{Context as _, Result};
 use cleat_api::configurationpolicy::ConfigurationPolicy;
 use cleat_api::leftoverrecord::Part;
@@ -11,14 +13,18 @@ use cleat_hub::clusters;
 use cleat_runtime::tasks::Tasks;
 use cleat_world::eventually;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::ResourceExt as _;
-use kube::api::{Api, ListParams, Patch};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch};
+use kube::core::GroupVersionKind;
+use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::guard::Guard;
 use super::party::Party;
+use super::required::{definition, gear};
+use super::stale::Half;
 use super::unreachable::unrecognized;
-use crate::{create, gone, seen};
+use crate::{create, delete, gone, seen};
 
 impl Party {
     fn replicas(&self) -> Api<Policy> {
@@ -225,6 +231,37 @@ async fn a_policy_that_could_not_be_pruned_was_never_named() -> Result<()> {
     party.no_policies().await?;
     party.stop_agent().await;
     guard.remove().await
+}
+
+/// What a policy made is of a group that nobody answers for: nobody can tell whether it is there.
+#[tokio::test]
+async fn a_policy_that_could_not_say_what_stays_hung_a_leave_without_a_word() -> Result<()> {
+    let mut party = Party::new("mute", Required).await?;
+    let group = format!("{}.example", party.name);
+    let definitions: Api<CustomResourceDefinition> = Api::all(party.cluster.clone());
+    create(&definitions, definition(&group)).await?;
+    let wanted = template("gear", "DeleteIfCreated", gear(&group, &party.name));
+    party.enforced(party.replica_of("root.p", vec![wanted])).await?;
+    party.stop_agent().await;
+    let half = Half::new(&party.cluster, &group);
+    party.start_agent_on(Client::new(half.clone(), "default"));
+    party.leave().await?;
+    let said = party.says("UnjoinFailed", "True", "what stays of it (it cannot be told").await?;
+    assert!(said.starts_with("policy root.p: "), "{said}");
+    let made = format!("configurationpolicies {}/gear made Gear g", party.name);
+    for part in [&made, &group, "kubectl get apiservices"] {
+        assert!(said.contains(part), "{said}");
+    }
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(&group, "v1", "Gear"));
+    let gears: Api<DynamicObject> = Api::namespaced_with(party.cluster.clone(), &party.name, &kind);
+    let live = gears.get("g").await.context("nobody could tell what stays")?;
+    assert_eq!(live.metadata.deletion_timestamp, None);
+    half.stale.store(false, Ordering::SeqCst);
+    party.left().await?;
+    assert!(gears.get_opt("g").await?.is_none(), "it was to be pruned");
+    party.no_policies().await?;
+    party.stop_agent().await;
+    delete(&definitions, &format!("gears.{group}")).await
 }
 
 #[tokio::test]
