@@ -8,6 +8,7 @@
 mod adrift;
 mod desired;
 mod event;
+mod gone;
 mod history;
 pub mod observed;
 mod plan;
@@ -17,6 +18,7 @@ mod template;
 
 pub use adrift::is_adrift;
 pub use event::announce;
+pub use gone::to_be_seen_gone;
 pub(crate) use history::moment;
 pub use history::{Told, told};
 pub use observed::Observed;

@@ -38,6 +38,9 @@ pub struct Observed {
     pub marked: Result<Vec<Marked>, String>,
     /// How the kinds are served that those say they made ([`super::made_kinds`]).
     pub resources: BTreeMap<KindName, Kind>,
+    /// What the server says is there of what has to be gone before the policy is let go of
+    /// ([`super::to_be_seen_gone`]), or why that cannot be told.
+    pub still: Result<Vec<LeftObject>, String>,
     /// How the cluster is leaving its hub, if it is; or why that cannot be told.
     pub leaving: Result<Option<RemoveStrategy>, String>,
     /// What the hub has heard to stay of what it has no work or policy for any more.

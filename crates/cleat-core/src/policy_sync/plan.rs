@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::HOLD;
 use super::adrift::{self, Adrift};
+use super::gone;
 use super::observed::{Copy, Defined, Marked, Observed, Policy, TemplateId};
 use super::removal;
 use super::template::{self, Judged, Need};
@@ -125,6 +126,10 @@ fn leave(seen: &Observed, replica: &Policy) -> Plan {
         if let Some(told) = removal::tell(seen, replica, &removal) {
             return vec![vec![told]];
         }
+        // What is to be seen gone outlives the templates that list it, and this process.
+        if let Some(told) = gone::tell(seen, replica) {
+            return vec![vec![told]];
+        }
         let released = match strategy {
             RemoveStrategy::Needless => removal::release(marked),
             RemoveStrategy::Required => Vec::new(),
@@ -146,7 +151,7 @@ fn leave(seen: &Observed, replica: &Policy) -> Plan {
         };
     }
     // What the hub could not hold it writes down first, and says so.
-    if leaving.is_some() && is_unwritten(replica) {
+    if leaving.is_some() && (is_unwritten(replica) || !gone::is_seen(seen)) {
         return vec![];
     }
     vec![vec![let_go(seen, replica)]]

@@ -17,6 +17,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
+use super::gone;
 use super::history::of_object;
 use super::observed::{Copy, Made, Marked, Observed, Policy};
 use super::plan::{hub_side, is_unwritten, target};
@@ -29,7 +30,7 @@ use crate::work::trouble::TroubleKind;
 use crate::write::{Action, Side, Write};
 
 /// How many objects are told of one policy: the status that tells them has to be stored.
-const MOST: usize = 2500;
+pub(super) const MOST: usize = 2500;
 
 /// Why something stays though the cluster is to be emptied.
 const NOT_PRUNED: &str = "kept by pruneObjectBehavior None";
@@ -168,17 +169,37 @@ fn declared(marked: &Marked, object: LeftObject) -> LeftObject {
     LeftObject { why, stays, ..object }
 }
 
-/// What the templates made, for the hub to know in case the cluster is lost.
-pub(crate) fn objects(seen: &Observed) -> Option<Vec<LeftObject>> {
-    let all = everything(seen).ok()?.into_iter();
-    let all = all.map(|(marked, object)| declared(marked, object));
-    let all: BTreeSet<LeftObject> = all.collect();
-    Some(all.into_iter().take(MOST).collect())
+/// What the templates made, and whether each object stays; or why that cannot be told.
+pub(super) fn everything_declared(seen: &Observed) -> Result<BTreeSet<LeftObject>, String> {
+    let all = everything(seen)?.into_iter();
+    Ok(all.map(|(marked, object)| declared(marked, object)).collect())
 }
 
-/// What stands for the policy on the cluster, for the same case: its copy, and what its templates
-/// became. `None`: it cannot be told.
-pub(crate) fn copies(seen: &Observed) -> Option<Vec<LeftObject>> {
+/// What the hub is to know of a policy in case the cluster is lost.
+pub(crate) struct There {
+    /// What the templates made.
+    pub(crate) objects: Vec<LeftObject>,
+    /// What stands for the policy: its copy, and what its templates became.
+    pub(crate) copies: Vec<LeftObject>,
+    /// How many of both there was no room for.
+    pub(crate) untold: i64,
+}
+
+/// `None`: not all of it can be told.
+pub(crate) fn there(seen: &Observed) -> Option<There> {
+    let (objects, more) = bounded(everything_declared(seen).ok()?);
+    let (copies, more_copies) = bounded(copies(seen)?);
+    Some(There { objects, copies, untold: more.saturating_add(more_copies) })
+}
+
+/// As many as can be stored, and how many more there are.
+fn bounded(all: BTreeSet<LeftObject>) -> (Vec<LeftObject>, i64) {
+    let more = i64::try_from(all.len().saturating_sub(MOST)).unwrap_or(i64::MAX);
+    (all.into_iter().take(MOST).collect(), more)
+}
+
+/// `None`: it cannot be told.
+fn copies(seen: &Observed) -> Option<BTreeSet<LeftObject>> {
     let local = match &seen.local {
         Copy::Unknown(_) => return None,
         Copy::Present(local) if !seen.place.own_hub => Some(local),
@@ -187,25 +208,14 @@ pub(crate) fn copies(seen: &Observed) -> Option<Vec<LeftObject>> {
     let copy = local.map(|local| part(target(seen, Side::Cluster), &local.uid, Part::Copy));
     let templates = seen.marked.as_ref().ok()?.iter();
     let templates = templates.map(|one| part(one.target.clone(), &one.uid, Part::Template));
-    let all: BTreeSet<LeftObject> = copy.into_iter().chain(templates).collect();
-    Some(all.into_iter().take(MOST).collect())
+    Some(copy.into_iter().chain(templates).collect())
 }
 
-fn part(Target { version, id }: Target, uid: &str, part: Part) -> LeftObject {
-    let Id { group, resource, namespace, name } = id;
-    LeftObject {
-        group,
-        version,
-        resource,
-        namespace,
-        name,
-        uid: uid.to_owned(),
-        part: Some(part),
-        ..LeftObject::default()
-    }
+fn part(target: Target, uid: &str, part: Part) -> LeftObject {
+    LeftObject { uid: uid.to_owned(), ..record::part(target, part) }
 }
 
-fn key(object: &LeftObject) -> [String; 5] {
+pub(super) fn key(object: &LeftObject) -> [String; 5] {
     let LeftObject { group, resource, namespace, name, uid, .. } = object;
     [group, resource, namespace, name, uid].map(Clone::clone)
 }
@@ -218,7 +228,7 @@ fn staying<'a>(
     seen: &Observed,
     strategy: RemoveStrategy,
     told: impl Iterator<Item = &'a LeftObject>,
-) -> Result<Vec<LeftObject>, String> {
+) -> Result<BTreeSet<LeftObject>, String> {
     let mut left: BTreeMap<[String; 5], LeftObject> =
         told.map(|object| (key(object), object.clone())).collect();
     for (marked, object) in everything(seen)? {
@@ -235,8 +245,14 @@ fn staying<'a>(
         let entry = left.entry(key(&object));
         entry.or_insert_with(|| LeftObject { why, stays: Some(stays), ..object });
     }
-    let left: BTreeSet<LeftObject> = left.into_values().collect();
-    Ok(left.into_iter().take(MOST).collect())
+    // What was to be pruned, is there without its template, and now stays after all.
+    if strategy == RemoveStrategy::Needless {
+        for object in seen.still.iter().flatten() {
+            let (why, stays) = (NEEDLESS.to_owned(), Some(Stays::Declared));
+            left.insert(key(object), LeftObject { why, stays, ..object.clone() });
+        }
+    }
+    Ok(left.into_values().collect())
 }
 
 /// Why nobody can say what stays of a policy whose cluster leaves, if so: nothing is let go of then.
@@ -287,11 +303,18 @@ pub(crate) fn removal(seen: &Observed, replica: &Policy) -> Option<Removal> {
     {
         blocked.push(record::awaited(before, seen.now));
     }
+    blocked.extend(gone::blocked(seen, before));
     let told = before.map(|before| before.left.as_slice()).unwrap_or_default();
     let unsaid = mute(seen);
-    let left = match staying(seen, strategy, told.iter()) {
-        Ok(left) if unsaid.is_none() => left,
-        _ => told.to_vec(),
+    let earlier = before.map(|before| before.untold).unwrap_or_default();
+    let (left, untold) = match staying(seen, strategy, told.iter()) {
+        Ok(left) if unsaid.is_none() => {
+            let (left, more) = bounded(left);
+            // Nobody lists any more what a template listed that is gone.
+            let all_list = !marked.is_empty() && marked.iter().all(|one| !one.deleting);
+            (left, if all_list { more } else { more.max(earlier) })
+        }
+        _ => (told.to_vec(), earlier),
     };
     if let Some(why) = unsaid {
         let why = format!("it cannot be told: {why}");
@@ -300,7 +323,7 @@ pub(crate) fn removal(seen: &Observed, replica: &Policy) -> Option<Removal> {
             remaining = before.map(|before| before.remaining.clone()).unwrap_or_default();
         }
     }
-    Some(Removal { remaining, blocked, left })
+    Some(Removal { remaining, blocked, left, untold })
 }
 
 /// What is refused to go, or on its way out and not gone. How long is too long, the hub decides.
@@ -346,7 +369,7 @@ fn deleted_at(object: &Value) -> Option<Timestamp> {
 /// Tells the hub what stays, if it does not know.
 pub(crate) fn tell(seen: &Observed, replica: &Policy, removal: &Removal) -> Option<Action> {
     let known = replica.status.removal.as_ref();
-    if known.is_some_and(|known| known.left == removal.left) {
+    if known.is_some_and(|known| (&known.left, known.untold) == (&removal.left, removal.untold)) {
         return None;
     }
     let patch = json!({

@@ -177,6 +177,7 @@ impl World {
                 true => Err("configurationpolicies were not read yet".into()),
                 false => Ok(marked),
             },
+            still: Ok(Vec::new()),
             leaving: Ok(self.leaving),
             heard: self.heard.clone(),
             defined: if self.undefined { Defined::Goes } else { Defined::Stands },

@@ -233,6 +233,41 @@ async fn a_policy_that_could_not_be_pruned_was_never_named() -> Result<()> {
     guard.remove().await
 }
 
+/// Somebody takes a template's hold away: nobody prunes what it made any more.
+#[tokio::test]
+async fn what_a_policy_was_to_prune_stayed_and_was_on_no_record() -> Result<()> {
+    for goes in [true, false] {
+        let mut party = Party::new("unpruned", Required).await?;
+        let made = party.policy("root.p", &[("orders", "DeleteIfCreated")]).await?;
+        let guard = Guard::refusing(&party, "orders").await?;
+        party.leave().await?;
+        party.says("UnjoinFailed", "True", "orders are open").await?;
+        let templates: Api<ConfigurationPolicy> =
+            Api::namespaced(party.cluster.clone(), &party.name);
+        let stripped = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+        templates.patch("orders", &Default::default(), &stripped).await?;
+        let named = format!("policy root.p: configmaps {}/orders (it is there", party.name);
+        let said = party.says("UnjoinFailed", "True", &named).await?;
+        assert!(said.contains("delete it, or let it stay"), "{said}");
+        party.stays(&made).await?;
+        guard.allow();
+        if goes {
+            delete(&party.maps(), "orders").await?;
+        } else {
+            let needless = json!({ "spec": { "removeStrategy": "Needless" } });
+            party.fleet.patch(&party.name, needless).await?;
+        }
+        party.left().await?;
+        let kept = ["orders", "root.p", "kept by removeStrategy Needless"];
+        let expected = if goes { vec![] } else { vec![kept.map(ToOwned::to_owned)] };
+        assert_eq!(party.recorded().await?, expected);
+        party.no_policies().await?;
+        party.stop_agent().await;
+        guard.remove().await?;
+    }
+    Ok(())
+}
+
 /// What a policy made is of a group that nobody answers for: nobody can tell whether it is there.
 #[tokio::test]
 async fn a_policy_that_could_not_say_what_stays_hung_a_leave_without_a_word() -> Result<()> {
@@ -358,7 +393,9 @@ async fn what_no_agent_had_told_of_a_policy_is_found_by_its_marks() -> Result<()
         let left = party.on_record().await?;
         let known: Vec<_> = left.iter().map(|one| (one.part, &*one.name, &*one.uid)).collect();
         let place = (Some(Part::Place), &*party.name, "");
-        assert_eq!(known, [place, (Some(Part::Copy), "root.p", "")]);
+        let copy = (Some(Part::Copy), "root.p", "");
+        assert_eq!(known, [(None, "goes", ""), (None, "none", ""), place, copy]);
+        assert!(left[..2].iter().all(|one| one.believed && one.why.contains("never told")));
         let report = party.clean(false).await?;
         let stays: Vec<_> = report.stays.iter().map(|(id, _)| &*id.name).collect();
         let kept = if strategy == Required { vec!["none"] } else { vec!["goes", "none"] };
