@@ -40,7 +40,7 @@ pub(crate) enum Args {
         #[arg(long)]
         workers: Option<usize>,
     },
-    /// A fleet: clusters joined from nothing, twenty works each, a tenth of them leaving
+    /// A fleet: clusters joined from nothing, twenty works each, up to a hundred of them leaving
     Fleet {
         /// A tenth of everything, to see that it runs
         #[arg(long)]

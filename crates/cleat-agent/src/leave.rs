@@ -188,6 +188,7 @@ impl Context {
                 } else if self.leave.presence.stranded().values().any(|left| !left.is_empty()) {
                     what = self.explained(what);
                 }
+                what.extend(agent::unsaid(&self.leave.presence.mute()));
                 Held { what: Some(what), unknown: None, left: ground }
             }
             Err(why) => Held { what: None, unknown: Some(why), left: ground },

@@ -9,6 +9,7 @@ pub mod policy_sync;
 pub mod preview;
 mod protected;
 pub mod registration;
+mod served_kind;
 mod stories;
 pub mod work;
 

@@ -293,8 +293,7 @@ async fn reconcile(key: &Key, context: &Context) -> Wake {
             let plan = policy::plan(&seen);
             let (plan, until) = context.memory.with(key, |life| held_back(life, plan));
             held = until;
-            // One watch may be behind another: what seems to have left may be wanted again.
-            if fresh == Fresh::Now || !takes_away(&seen, &plan) {
+            if fresh == Fresh::Now || !policy::must_be_sure(&seen, &plan) {
                 break (seen, plan);
             }
             fresh = Fresh::Now;
@@ -308,13 +307,6 @@ async fn reconcile(key: &Key, context: &Context) -> Wake {
     let again = Timestamp::now().checked_add(jiff::SignedDuration::from_millis(100)).ok();
     let wake = [held, again].into_iter().flatten().min();
     wake.map_or(Wake::OnChange, |time| Wake::After(until(time)))
-}
-
-/// Whether a policy that stays would delete anything.
-fn takes_away(seen: &Observed, plan: &Plan) -> bool {
-    let stays = matches!(&seen.policy, Subject::Policy(policy) if !policy.deleting);
-    let deletes = |action: &Action| matches!(action.write, Write::Delete { .. });
-    stays && plan.iter().flatten().any(deletes)
 }
 
 fn until(time: Timestamp) -> Duration {

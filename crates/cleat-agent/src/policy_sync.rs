@@ -230,6 +230,9 @@ async fn reconcile(name: &str, context: &Context) -> Wake {
     if let Some(vanished) = context.lock().get_mut(name).and_then(|life| life.vanished.as_mut()) {
         vanished.told = true;
     }
+    if let Some(presence) = &context.config.presence {
+        presence.set_mute(name, policy_sync::mute(&seen));
+    }
     let handed = context.hand_over(name, &seen);
     if let (Copy::Absent, Copy::Absent, None) = (&seen.replica, &seen.local, handed) {
         context.lock().remove(name);

@@ -3,7 +3,7 @@
 //! It outlives the cluster's object on the hub, so that nothing is forgotten but in writing. What to
 //! do about it is decided elsewhere.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube_derive::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,10 @@ pub struct LeftoverRecordSpec {
     pub remove_strategy: RemoveStrategy,
     /// Why something is left.
     pub reason: Reason,
+    /// When the cluster's agent was last heard, if the cluster was let go of without it. What it did
+    /// later, or never told, is on record only as believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_last_heard: Option<Time>,
     /// Which part of the record this is, from 0; there is a next one when it is full.
     #[serde(default)]
     pub part: i64,
@@ -75,6 +79,21 @@ pub struct LeftoverRecordSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub objects: Vec<LeftObject>,
+    /// Of which works and policies there was more than the hub could be told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub untold: Vec<Untold>,
+}
+
+/// How much there was that is not listed. The ledgers of works and the templates of policies on the
+/// cluster know which.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Untold {
+    /// The work or policy.
+    pub source: String,
+    /// How many objects more than are listed.
+    pub count: i64,
 }
 
 /// Why something is left on a cluster.
@@ -139,13 +158,20 @@ pub struct LeftObject {
     /// is the one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unmarked: bool,
-    /// What it is to policies, if the agent made it for them. Such an object may be known without its
-    /// uid, by what it bears; any other without a uid is removed by nobody.
+    /// What it is to policies, if the agent made it for them, or whether it is the agent's own. Such an
+    /// object may be known without its uid, by what it bears; any other without a uid is removed by
+    /// nobody.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
+    /// Whether nobody told of it: it follows from what the work or policy says, and may not be there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub believed: bool,
+    /// Its kind, where the resource is only what such a kind is most likely called.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub kind: String,
 }
 
-/// What an object is to the policies of its cluster.
+/// What an object is to the agent of its cluster.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -158,6 +184,8 @@ pub enum Part {
     Key,
     /// The namespace made for policies.
     Place,
+    /// The agent's own: its Deployment, its rights, its credentials, its namespace.
+    Agent,
 }
 
 /// Whether an object that is left is to stay for good.

@@ -34,6 +34,10 @@ pub const ID_CLAIM: &str = "id.k8s.io";
 /// hexadecimal, of the hub's address as it was given.
 pub const HUB_HASH_CLAIM: &str = "hubhash.cleat.dev";
 
+/// The claim by which an agent tells in which namespace of the cluster it keeps its credentials, and
+/// lives if it is deployed there.
+pub const AGENT_NAMESPACE_CLAIM: &str = "agentnamespace.cleat.dev";
+
 /// On a cluster: `"true"` if its clock is nobody's business.
 pub const SKIP_CLOCK_CHECK: &str = "registration.open-cluster-management.io/skip-clock-sync-check";
 

@@ -160,6 +160,9 @@ pub struct PolicyStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
     pub objects: Vec<LeftObject>,
+    /// Of a replica: how many more there are than are listed in copies and objects.
+    #[serde(default, skip_serializing_if = "schema::default")]
+    pub untold: i64,
     /// Of a replica whose cluster leaves: what has yet to go, what stands in the way, what stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removal: Option<Removal>,

@@ -2,13 +2,15 @@
 
 mod clean;
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use anyhow::{Context as _, Result};
 use cleat_agent::registration::{Keep, NAMESPACE};
-use cleat_api::leftoverrecord::{LeftoverRecord, condition};
+use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Untold, condition};
 use cleat_core::condition::find;
 use cleat_core::leave::clean::id;
+use cleat_core::leave::parts::namespace_on_record;
 use jiff::Timestamp;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
@@ -48,9 +50,10 @@ enum Verb {
         /// Also the agent itself, its rights and its credentials
         #[arg(long)]
         agent: bool,
-        /// The namespace on the cluster with the agent and its credentials
-        #[arg(long, default_value = NAMESPACE)]
-        agent_namespace: String,
+        /// The namespace on the cluster with the agent and its credentials [default: the one on
+        /// record, or open-cluster-management-agent]
+        #[arg(long)]
+        agent_namespace: Option<String>,
         #[command(flatten)]
         cluster: ClusterArgs,
     },
@@ -72,10 +75,12 @@ pub fn run(args: &Args) -> Result<()> {
             }) => {
                 let records = named(&hub_client, name).await?;
                 let cluster_client = Which::from(cluster).client().await?;
+                let known = agent_namespace.as_deref().or_else(|| namespace_on_record(&records));
+                let namespace = known.unwrap_or(NAMESPACE).to_owned();
                 let wish = clean::Wish {
                     include_kept: *include_kept,
                     hub_server: hub_server.clone(),
-                    keep: Keep::Secret { namespace: agent_namespace.clone() },
+                    keep: Keep::Secret { namespace },
                     agent: *agent,
                 };
                 clean::clean(&hub_client, &cluster_client, records, wish)
@@ -145,10 +150,43 @@ async fn show(hub_client: &Client, name: &str) -> Result<()> {
             id(object).to_string(),
             or_dash(&object.uid),
             or_dash(&object.source),
-            or_dash(&object.why),
+            why(object),
         ]);
     }
-    print(&rows)
+    print(&rows)?;
+    for note in notes(&records) {
+        println!("{note}");
+    }
+    Ok(())
+}
+
+fn why(object: &LeftObject) -> String {
+    match (object.believed, object.why.as_str()) {
+        (true, why) => format!("believed to be there: {why}"),
+        (false, "") => "-".to_owned(),
+        (false, why) => why.to_owned(),
+    }
+}
+
+/// What the records say of themselves, for people.
+fn notes(records: &[LeftoverRecord]) -> Vec<String> {
+    let mut notes = BTreeSet::new();
+    for LeftoverRecord { spec, .. } in records {
+        if let Some(heard) = &spec.agent_last_heard {
+            let (cluster, at) = (&spec.cluster, heard.0);
+            notes.insert(format!(
+                "The agent of {cluster} was last heard at {at:.0}. What came to be there since is on \
+                 record only as believed, or not at all."
+            ));
+        }
+        for Untold { source, count } in &spec.untold {
+            notes.insert(format!(
+                "Of {source} there were {count} more objects than are listed; `cleat leftovers \
+                 clean` finds those that its ledger or its templates on the cluster still list."
+            ));
+        }
+    }
+    notes.into_iter().collect()
 }
 
 fn print(rows: &[Vec<String>]) -> Result<()> {

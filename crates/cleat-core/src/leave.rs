@@ -18,6 +18,7 @@ mod order;
 pub mod parts;
 pub mod record;
 mod report;
+mod supposed;
 #[cfg(test)]
 mod tests;
 

@@ -27,7 +27,7 @@ mod tracking;
 pub use event::{Remark, apart};
 pub use interval::duration;
 pub use memory::{Deed, Memory};
-pub use plan::{Reads, is_due, namespaces, plan, reads};
+pub use plan::{Reads, is_due, must_be_sure, namespaces, plan, reads};
 pub use reader::{Question, Tried};
 pub use report::{Verdict, report};
 

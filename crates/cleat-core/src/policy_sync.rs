@@ -8,6 +8,7 @@
 mod adrift;
 mod desired;
 mod event;
+mod gone;
 mod history;
 pub mod observed;
 mod plan;
@@ -17,11 +18,12 @@ mod template;
 
 pub use adrift::is_adrift;
 pub use event::announce;
+pub use gone::to_be_seen_gone;
 pub(crate) use history::moment;
 pub use history::{Told, told};
 pub use observed::Observed;
 pub use plan::{Depends, dependencies, plan, template_ids};
-pub use removal::{is_untold, listed, made_kinds, stranded};
+pub use removal::{is_untold, listed, made_kinds, mute, stranded};
 pub use report::{Verdict, report};
 
 /// Holds a replica on the hub until what its templates made was let go of on the cluster, so that the

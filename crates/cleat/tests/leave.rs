@@ -111,6 +111,9 @@ fn masked(line: &str) -> String {
             _ if plain.starts_with("cleat-far-") || plain.starts_with("far-") => {
                 word.replace(plain, "<request>")
             }
+            _ if plain.starts_with("20") && plain.contains('T') && plain.contains(':') => {
+                word.replace(plain.trim_end_matches('.'), "<time>")
+            }
             _ if plain.starts_with("https://") => word.replace(plain, "<hub>"),
             _ if plain.contains(':') && hex(plain, 20) => word.replace(plain, "<key>"),
             _ if plain.contains('-') && hex(plain, 20) => word.replace(plain, "<uid>"),
@@ -273,6 +276,8 @@ async fn a_cluster_leaves_as_people_see_it() {
     assert_eq!(session.hub(&["leftovers", "clean", "far"]), 0);
     assert!(maps.get_opt("pages").await.unwrap().is_none());
     assert_eq!(session.hub(&["leftovers"]), 0);
+    assert_eq!(session.hub(&["leftovers", "clean", "far", "--agent"]), 0);
+    assert!(secrets.get_opt("hub-kubeconfig-secret").await.unwrap().is_none());
 
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/sessions/leave.txt");
     if std::env::var_os("CLEAT_RECORD").is_some() {

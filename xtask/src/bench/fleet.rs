@@ -1,4 +1,4 @@
-//! `cargo xtask bench fleet`: one hub, many clusters joined from nothing, a tenth of them leaving.
+//! `cargo xtask bench fleet`: one hub, many clusters joined from nothing, up to a hundred of them leaving.
 //!
 //! What is real: the hub is `cleat up` in a process of its own, durable, reached over TLS; every
 //! cluster has an API server of its own and every story of an agent, each with its own connections to
@@ -17,6 +17,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use cleat_agent::leave::Presence;
 use cleat_agent::registration::{Live, live};
 use cleat_agent::{Member, start_stories, work};
+use cleat_api::appliedmanifestwork::AppliedManifestWork;
 use cleat_api::managedcluster::{ManagedCluster, RemoveStrategy};
 use cleat_api::manifestwork::ManifestWork;
 use cleat_core::registration::agent::{Application, apply};
@@ -29,6 +30,7 @@ use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Client, Config, ResourceExt as _};
 use serde_json::{Value, json};
@@ -42,6 +44,8 @@ const PATIENCE: Duration = Duration::from_secs(3600);
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
 /// Works of a cluster.
 const WORKS: usize = 20;
+/// Clusters that leave.
+const LEAVING: usize = 100;
 /// Twice a size may cost twice as much, and a little for what is noise.
 const LINEAR: f64 = 1.15;
 
@@ -51,7 +55,9 @@ struct Figures {
     applied: f64,
     left: f64,
     leaving: usize,
+    /// When everything was applied, and the most until the last cluster had left.
     resident: f64,
+    peak: f64,
     processor: f64,
 }
 
@@ -100,13 +106,20 @@ async fn measure(clusters: usize) -> Result<Figures> {
     }
     drop(joining);
     fill(&hub, &names).await?;
-    let finished = tokio::time::timeout(PATIENCE, applied).await;
-    finished.context("not everything was applied; see target/bench/hub.log")???;
+    let applied = tokio::time::timeout(PATIENCE, applied);
+    tokio::select! {
+        finished = applied => {
+            finished.context("not everything was applied; see target/bench/hub.log")???;
+        }
+        // Nothing would ever be applied.
+        ended = ended(&process) => return Err(ended.context("the hub ended; see its log")),
+    }
     let took = begun.elapsed().as_secs_f64();
     println!("applied after {took:.1} s; load {}", procs::load()?);
     let (resident, processor) = (process.resident()?, process.processor()?);
 
-    let leaving = clusters.div_ceil(10).min(100);
+    // As many in a large fleet as in a small one: what a leave costs must not depend on the others.
+    let leaving = clusters.min(LEAVING);
     let begun = Instant::now();
     leave(&hub, &process, names.iter().take(leaving)).await?;
     let left = begun.elapsed().as_secs_f64();
@@ -116,9 +129,23 @@ async fn measure(clusters: usize) -> Result<Figures> {
         let found = maps.list_metadata(&ListParams::default()).await?.items;
         let ours = found.iter().filter(|map| map.name_any() != "kube-root-ca.crt").count();
         ensure!(ours == 0, "{ours} objects are left on {}", cluster.name);
+        let ledgers: Api<AppliedManifestWork> = Api::all(cluster.client());
+        let ledgers = ledgers.list_metadata(&ListParams::default()).await?.items.len();
+        ensure!(ledgers == 0, "{ledgers} ledgers are left on {}", cluster.name);
     }
+    let peak = process.peak()?;
     tasks.shutdown().await;
-    Ok(Figures { clusters, applied: took, left, leaving, resident, processor })
+    Ok(Figures { clusters, applied: took, left, leaving, resident, peak, processor })
+}
+
+/// Returns when the hub has ended, which it should not.
+async fn ended(process: &Process) -> anyhow::Error {
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if let Err(gone) = process.resident() {
+            return gone;
+        }
+    }
 }
 
 async fn config(kubeconfig: &Path) -> Result<Config> {
@@ -219,7 +246,8 @@ fn map(name: &str) -> Value {
 async fn all_applied(hub: Client, wanted: usize) -> Result<()> {
     let works: Api<ManifestWork> = Api::all(hub);
     let mut applied = BTreeSet::new();
-    let mut events = std::pin::pin!(watcher(works, watcher::Config::default()));
+    let events = watcher(works, watcher::Config::default()).default_backoff();
+    let mut events = std::pin::pin!(events);
     while let Some(event) = events.next().await {
         if let Ok(Event::Apply(work) | Event::InitApply(work)) = event {
             let conditions = work.status.as_ref().map(|status| status.conditions.as_slice());
@@ -261,12 +289,13 @@ async fn leave(
 }
 
 fn print(figures: &Figures) {
-    let Figures { clusters, applied, left, leaving, resident, processor } = figures;
+    let Figures { clusters, applied, left, leaving, resident, peak, processor } = figures;
     let works = clusters * WORKS;
     println!("{clusters} clusters, {works} works:");
     println!("  joined from nothing and all applied  {applied:8.1} s");
     println!("  {leaving:4} clusters left (Required)       {left:8.1} s");
-    println!("  hub: resident memory                 {:8.1} MiB", resident / MEBIBYTE);
+    println!("  hub: memory, all applied             {:8.1} MiB", resident / MEBIBYTE);
+    println!("  hub: memory, the most of all         {:8.1} MiB", peak / MEBIBYTE);
     println!("  hub: processor time until applied    {processor:8.1} s");
 }
 
@@ -275,13 +304,14 @@ fn compare(small: &Figures, large: &Figures) {
     let factor = number(large.clusters) / number(small.clusters);
     let leaving = number(large.leaving) / number(small.leaving);
     println!(
-        "\nfrom {} to {} clusters, {factor:.0} times as many:",
+        "\nfrom {} to {} clusters, {factor:.1} times as many, and {leaving:.1} times as many leaving:",
         small.clusters, large.clusters
     );
     for (what, grew, by) in [
         ("time to all applied", large.applied / small.applied, factor),
         ("time to all left", large.left / small.left, leaving),
         ("hub memory", large.resident / small.resident, factor),
+        ("hub memory, the most", large.peak / small.peak, factor),
         ("hub processor time", large.processor / small.processor, factor),
     ] {
         let verdict = if grew <= by * LINEAR { "linear or better" } else { "WORSE than linear" };

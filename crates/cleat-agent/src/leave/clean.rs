@@ -2,6 +2,7 @@
 //! decides, one look after another, until nothing is left to do.
 
 mod policies;
+mod supposed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -155,7 +156,8 @@ impl Context {
         let job = &self.job;
         let told = job.hub_server.as_deref().map(hub_hash);
         let (all, wanted) = (self.all_ledgers().await?, self.wanted().await?);
-        let records = self.records().await?;
+        let mut records = self.records().await?;
+        let unknown = self.resolve(&mut records).await;
         let mut seen = Observed {
             include_kept: job.include_kept,
             ledgers: clean::ledgers(&records, all, &wanted.works, told.as_deref())?,
@@ -176,6 +178,7 @@ impl Context {
             (id, look)
         });
         seen.live = futures::stream::iter(looks).buffer_unordered(READS).collect().await;
+        seen.live.extend(unknown);
         seen.made = self.made(&seen).await;
         seen.holders = self.holders().await;
         let hash = seen.ledgers.first().map(|ledger| ledger.spec.hub_hash.clone());

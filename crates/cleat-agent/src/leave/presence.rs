@@ -16,7 +16,9 @@ pub struct Presence {
     strategy: watch::Sender<Option<RemoveStrategy>>,
     /// What stays of what the hub has nothing for any more, by whose it was; the leave tells it.
     stranded: watch::Sender<BTreeMap<Source, Vec<LeftObject>>>,
-    /// What the hub has of that, as it was last read there.
+    /// Policies that cannot say what stays of them, and why; the leave says so.
+    mute: watch::Sender<BTreeMap<String, String>>,
+    /// What the hub has of what is stranded, as it was last read there.
     told: watch::Sender<Vec<LeftObject>>,
     released: watch::Sender<bool>,
     left: watch::Sender<bool>,
@@ -28,6 +30,7 @@ impl Default for Presence {
             standing: watch::Sender::new(Standing::Unknown),
             strategy: watch::Sender::new(None),
             stranded: watch::Sender::default(),
+            mute: watch::Sender::default(),
             told: watch::Sender::default(),
             released: watch::Sender::new(false),
             left: watch::Sender::new(false),
@@ -94,7 +97,19 @@ impl Presence {
         self.stranded.borrow().clone()
     }
 
-    /// What the hub has heard of that.
+    /// Whether a policy can say what stays of it, and why not.
+    pub(crate) fn set_mute(&self, policy: &str, why: Option<String>) {
+        self.mute.send_if_modified(|all| match why {
+            Some(why) => all.insert(policy.to_owned(), why).is_none(),
+            None => all.remove(policy).is_some(),
+        });
+    }
+
+    pub(super) fn mute(&self) -> BTreeMap<String, String> {
+        self.mute.borrow().clone()
+    }
+
+    /// What the hub has heard of what is stranded.
     pub(crate) fn told(&self) -> Vec<LeftObject> {
         self.told.borrow().clone()
     }

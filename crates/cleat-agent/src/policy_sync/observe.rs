@@ -2,24 +2,31 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cleat_api::leftoverrecord::LeftObject;
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_api::policy::{GROUP, Policy as Stored, PolicyDependency};
 use cleat_core::id::{Id, Target};
-use cleat_core::policy::observed::{Kind, KindName, Served};
+use cleat_core::leave::clean::id as object_id;
+use cleat_core::policy::observed::{KindName, Served};
 use cleat_core::policy_sync::observed::{
     Copy, Defined, Live, Observed, Place, Policy, Standing, TemplateId, TemplateKind, Vanished,
 };
-use cleat_core::policy_sync::{Depends, dependencies, is_adrift, made_kinds, template_ids};
+use cleat_core::policy_sync::{
+    Depends, dependencies, is_adrift, made_kinds, template_ids, to_be_seen_gone,
+};
 use cleat_core::write::Side;
 use cleat_runtime::execute::Read;
 use cleat_runtime::follow::{Follow, Held};
-use cleat_runtime::kinds::{Mapped, Mapping};
+use cleat_runtime::kinds::Mapping;
+use cleat_runtime::served;
+use futures::StreamExt as _;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use super::Context;
 use super::templates::id;
 use crate::leave::{Presence, ask, known};
+use crate::served_kind::served_kind;
 
 /// What the hub says of a policy, as far as it can be asked.
 struct Answer {
@@ -30,6 +37,8 @@ struct Answer {
 }
 
 const UNREAD: &str = "not read yet";
+/// Objects read at the same time.
+const READS: usize = 16;
 
 impl Context {
     pub(super) async fn observe(&self, name: &str) -> Observed {
@@ -66,6 +75,7 @@ impl Context {
             live: BTreeMap::new(),
             marked: self.templates.marked(name),
             resources: BTreeMap::new(),
+            still: Ok(Vec::new()),
             leaving,
             heard: self.config.presence.as_ref().map(Presence::told).unwrap_or_default(),
             defined,
@@ -76,9 +86,10 @@ impl Context {
             instance: self.config.instance.clone(),
         };
         for name in made_kinds(seen.marked.as_deref().unwrap_or_default()) {
-            let kind = self.resource(&name).await;
+            let kind = served_kind(&self.kinds, &name).await;
             seen.resources.insert(name, kind);
         }
+        seen.still = self.still(to_be_seen_gone(&seen)).await;
         let Some(policy) = seen.local.policy().cloned() else { return seen };
         for id in template_ids(&policy.spec) {
             let kind = self.template_kind(&id.kind).await;
@@ -180,21 +191,22 @@ impl Context {
         }
     }
 
-    /// How a kind is served of which something was made.
-    async fn resource(&self, KindName { api_version, kind }: &KindName) -> Kind {
-        let mut found = self.kinds.map(api_version, kind).await;
-        if found == Mapping::NoSuchKind {
-            // What has no kind is taken for gone, so discovery must be as it is now.
-            self.kinds.forget();
-            found = self.kinds.map(api_version, kind).await;
-        }
-        match found {
-            Mapping::Mapped(Mapped { group, version, resource, namespaced }) => {
-                Kind::Served(Served { group, version, resource, namespaced })
+    /// Which of these the server has now. What was made anew is another's.
+    async fn still(&self, objects: Vec<LeftObject>) -> Result<Vec<LeftObject>, String> {
+        let looks = objects.into_iter().map(|object| async move {
+            let id = object_id(&object);
+            match served::read(&self.executor, &self.kinds, &id).await {
+                Read::Absent => Ok(None),
+                Read::Present(live) => {
+                    let uid = live.pointer("/metadata/uid").and_then(Value::as_str);
+                    Ok((uid == Some(object.uid.as_str())).then_some(object))
+                }
+                Read::NoSuchKind => Err(format!("{id} cannot be seen: its kind is not served now")),
+                Read::Unknown { message } => Err(format!("{id} cannot be seen: {message}")),
             }
-            Mapping::NoSuchKind => Kind::Absent,
-            Mapping::Unknown(why) => Kind::Unknown(why),
-        }
+        });
+        let looks: Vec<_> = futures::stream::iter(looks).buffered(READS).collect().await;
+        looks.into_iter().filter_map(Result::transpose).collect()
     }
 
     async fn template_kind(&self, name: &KindName) -> TemplateKind {

@@ -143,16 +143,20 @@ impl TemplateKinds {
         Some(of.follow.get(&self.shared.namespace, name))
     }
 
-    /// All objects that are marked as a policy's. `None`: not all was read yet.
-    pub(super) fn marked(&self, policy: &str) -> Option<Vec<Marked>> {
+    /// All objects that are marked as a policy's, or why not all of them can be seen.
+    pub(super) fn marked(&self, policy: &str) -> Result<Vec<Marked>, String> {
         if !self.synced() {
-            return None;
+            return Err("the kinds of templates were not read yet".to_owned());
         }
         let open = self.shared.lock();
         let mut all = Vec::new();
         for open in open.values() {
-            if !open.follow.synced() || open.follow.trouble().is_some() {
-                return None;
+            let resource = &open.served.resource;
+            if let Some(why) = open.follow.trouble() {
+                return Err(format!("{resource} cannot be watched ({why}): make them readable"));
+            }
+            if !open.follow.synced() {
+                return Err(format!("{resource} were not read yet"));
             }
             let parents = open.parents.lock().unwrap_or_else(PoisonError::into_inner);
             let names: Vec<String> = parents
@@ -167,7 +171,7 @@ impl TemplateKinds {
                 }
             }
         }
-        Some(all)
+        Ok(all)
     }
 
     pub(super) fn wrote(&self, action: &Action, outcome: &Outcome) {
@@ -185,10 +189,11 @@ impl TemplateKinds {
     }
 }
 
-fn marked(open: &Open, object: &Object, namespace: &str) -> Option<Marked> {
+fn marked(open: &Open, object: &Object, namespace: &str) -> Result<Marked, String> {
     let target = open.served.target(namespace, &object.name);
-    let object = object.parse::<Value>().ok()?;
-    Some(Marked::read(target, open.kind.clone(), &object))
+    let read = object.parse::<Value>();
+    let object = read.map_err(|error| format!("{} cannot be read ({error})", target.id))?;
+    Ok(Marked::read(target, open.kind.clone(), &object))
 }
 
 impl Shared {

@@ -22,8 +22,8 @@ pub(super) struct Scout {
 }
 
 impl Scout {
-    pub(super) fn new(cluster_client: Client, cluster_id: String, hub_hash: String) -> Self {
-        let facts = Facts { cluster_id, hub_hash, ..Facts::default() };
+    /// `facts` are those that do not change.
+    pub(super) fn new(cluster_client: Client, facts: Facts) -> Self {
         Self { cluster_client, facts, counted: None }
     }
 

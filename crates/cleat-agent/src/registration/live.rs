@@ -8,7 +8,7 @@ use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, LEASE, ManagedCluster};
 use cleat_core::id::{Id, Target};
 use cleat_core::lease;
 use cleat_core::leave::agent::{Standing, declared, standing};
-use cleat_core::registration::agent::{self, Observed, Renewal};
+use cleat_core::registration::agent::{self, Facts, Observed, Renewal};
 use cleat_core::registration::hub;
 use cleat_core::registration::identity::Agent;
 use cleat_core::write::{Action, Outcome, Side, Write};
@@ -133,11 +133,21 @@ pub fn live(live: Live, tasks: &Tasks) {
         }
         adding.add(Chore::Status);
     });
+    let place = rotation.as_ref().and_then(|rotation| match &rotation.keep {
+        Keep::Secret { namespace } => Some(namespace.clone()),
+        Keep::Directory(_) => None,
+    });
     let rotation = rotation.map(|rotation| {
         queue.add(Chore::Certificate);
         Mutex::new(Turning { rotation, dice: dice(), last: None })
     });
-    let scout = Mutex::new(Scout::new(cluster_client, cluster_id, hub_hash(&hub_address)));
+    let facts = Facts {
+        cluster_id,
+        hub_hash: hub_hash(&hub_address),
+        agent_namespace: place.unwrap_or_default(),
+        ..Facts::default()
+    };
+    let scout = Mutex::new(Scout::new(cluster_client, facts));
     let context = Arc::new(Context {
         name,
         executor,

@@ -75,6 +75,9 @@ pub struct ManifestWorkStatus {
     /// lost. OCM knows no such field.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retiring: Vec<LeftObject>,
+    /// How many more there are of those than are listed.
+    #[serde(default, skip_serializing_if = "schema::default")]
+    pub untold: i64,
 }
 
 /// How the removal of a work's objects goes on a cluster that leaves. Empty lists are written out: a
@@ -91,6 +94,9 @@ pub struct Removal {
     /// What stays, and why. Told before it is forgotten.
     #[serde(default)]
     pub left: Vec<LeftObject>,
+    /// How many more stay than are listed.
+    #[serde(default)]
+    pub untold: i64,
 }
 
 #[derive(

@@ -56,6 +56,9 @@ pub(super) async fn clean(
         for (id, why) in &report.stays {
             println!("stays: {id} ({why})");
         }
+        for id in report.agent.iter().filter(|_| !agent) {
+            println!("stays: {id} (it is the agent's own; --agent takes it away)");
+        }
         if !report.stuck.is_empty() {
             let stuck: Vec<String> =
                 report.stuck.iter().map(|(id, why)| format!("  {id}\n    {why}")).collect();

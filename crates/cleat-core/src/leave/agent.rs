@@ -111,6 +111,20 @@ pub fn besides(told: &[LeftObject], stranded: &BTreeMap<Source, Vec<LeftObject>>
     Besides { left: left.into_iter().collect(), untold }
 }
 
+/// How many policies are named.
+const NAMED: usize = 5;
+
+/// What is said of policies that cannot say what stays of them, with the reasons.
+pub fn unsaid(mute: &BTreeMap<String, String>) -> Option<String> {
+    let said = mute.iter().take(NAMED);
+    let said = said.map(|(name, why)| format!("policy {name} cannot say what stays of it: {why}"));
+    let mut said: Vec<String> = said.collect();
+    if mute.len() > NAMED {
+        said.push(format!("and {} more", mute.len() - NAMED));
+    }
+    (!said.is_empty()).then(|| format!("; {}", said.join("; ")))
+}
+
 /// Whether the hub accepted a report and keeps nothing of what was told to stay: its definition of
 /// clusters is older.
 pub fn is_dropped(held: &Held, answer: &Value) -> bool {

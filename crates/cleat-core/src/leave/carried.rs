@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use cleat_api::configurationpolicy::ENCRYPTION_IV;
-use cleat_api::leftoverrecord::{LeftObject, Part};
+use cleat_api::leftoverrecord::{LeftObject, Part, Untold};
 use cleat_api::manifestwork::{
     BlockedObject, LEAVE_FINALIZER, ManifestWork, ManifestWorkStatus, ON_RECORD, Removal,
     ResourceCount, condition,
@@ -19,7 +19,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::ground::{self, MADE_FOR_POLICIES};
-use super::keeping;
+use super::{keeping, record, supposed};
 use crate::condition::holds;
 use crate::id::{Id, Target};
 use crate::policy_sync::HOLD;
@@ -105,8 +105,13 @@ pub struct Carried {
     /// What is believed to stand for it there: of a policy its copy, what its templates became, and
     /// what the agent made to have a place for them.
     pub copies: Vec<LeftObject>,
+    /// What may be there because of it though nobody told so.
+    pub supposed: Vec<LeftObject>,
     /// What stays of it, once the agent has told.
     pub left: Vec<LeftObject>,
+    /// How many more there are than are listed: of what is believed to be there, and of what stays.
+    pub untold: i64,
+    pub left_untold: i64,
     /// How much of it has yet to go, once the agent has counted.
     pub remaining: Option<Vec<ResourceCount>>,
     pub blocked: Vec<BlockedObject>,
@@ -117,6 +122,11 @@ impl Carried {
         let mut carried = Self::bare(Kind::Work, &work.metadata);
         let status = work.status.clone().unwrap_or_default();
         carried.objects = believed(work, &status);
+        carried.untold = status.untold;
+        // The agent takes a work up before it brings anything.
+        if carried.is_with_agent() {
+            carried.supposed = supposed::of_work(work, &status, &carried.objects);
+        }
         carried.removed(status.removal);
         carried
     }
@@ -126,20 +136,25 @@ impl Carried {
         let mut carried = Self::bare(Kind::Policy, metadata);
         carried.copies = copies(&carried, metadata, &status);
         carried.objects = status.objects;
+        carried.untold = status.untold;
         for object in &mut carried.objects {
             object.source.clone_from(&carried.name);
             object.stays = object.stays.max(keeping::declared(spec, object));
+        }
+        if let Some(spec) = spec {
+            carried.supposed = supposed::of_policy(&carried.name, spec, &carried.objects);
         }
         carried.removed(status.removal);
         carried
     }
 
     fn removed(&mut self, removal: Option<Removal>) {
-        let Some(Removal { remaining, blocked, mut left }) = removal else { return };
+        let Some(Removal { remaining, blocked, mut left, untold }) = removal else { return };
         for object in &mut left {
             object.source.clone_from(&self.name);
         }
         self.left = left;
+        self.left_untold = untold;
         self.remaining = Some(remaining);
         self.blocked = blocked;
     }
@@ -158,7 +173,10 @@ impl Carried {
             on_record: metadata.annotations.as_ref().and_then(|all| all.get(ON_RECORD)).cloned(),
             objects: Vec::new(),
             copies: Vec::new(),
+            supposed: Vec::new(),
             left: Vec::new(),
+            untold: 0,
+            left_untold: 0,
             remaining: None,
             blocked: Vec::new(),
         }
@@ -173,6 +191,11 @@ impl Carried {
             name: self.name.clone(),
         };
         Target { version: version.into(), id }
+    }
+
+    /// That there is more of it than is listed, for the record.
+    pub(crate) fn untold(&self, count: i64) -> Untold {
+        Untold { source: self.name.clone(), count }
     }
 
     /// Whether the agent may still have something to do for it.
@@ -261,16 +284,6 @@ fn copies(policy: &Carried, metadata: &ObjectMeta, status: &PolicyStatus) -> Vec
 }
 
 /// Something of which nobody told the uid. It has the same place on the cluster as on the hub.
-fn part(Target { version, id }: Target, source: &str, part: Part) -> LeftObject {
-    let Id { group, resource, namespace, name } = id;
-    LeftObject {
-        group,
-        version,
-        resource,
-        namespace,
-        name,
-        source: source.into(),
-        part: Some(part),
-        ..LeftObject::default()
-    }
+fn part(target: Target, source: &str, part: Part) -> LeftObject {
+    LeftObject { source: source.into(), ..record::part(target, part) }
 }

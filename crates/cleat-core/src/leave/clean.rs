@@ -35,7 +35,7 @@ use crate::work::kind_order::removal_rank;
 use crate::work::ledger::LEDGER_FINALIZER;
 use crate::work::observed::Owner;
 use crate::work::ownership::ledger_named;
-use crate::work::retire::is_awaited;
+use crate::work::retire::{is_awaited, is_inside};
 use crate::write::{Action, Plan, Propagation, Side, Write};
 
 /// What becomes of one object.
@@ -235,7 +235,7 @@ pub fn fates(seen: &Observed) -> Vec<(LeftObject, Fate)> {
     for (object, fate) in &mut all {
         let holder = id(object);
         if *fate == Fate::Delete
-            && let Some(inside) = staying.iter().find(|id| is_inside(id, &holder))
+            && let Some(inside) = staying.iter().find(|id| is_inside(&holder, id))
         {
             *fate = Fate::Stays(format!("it holds what stays: {inside}"));
         }
@@ -247,18 +247,6 @@ fn live_uid<'a>(seen: &'a Observed, id: &Id) -> Option<&'a str> {
     match seen.live.get(id) {
         Some(Look::Present(live)) => live.pointer("/metadata/uid").and_then(Value::as_str),
         _ => None,
-    }
-}
-
-/// Whether deleting `holder`, a namespace or a definition, would take an object along.
-fn is_inside(id: &Id, holder: &Id) -> bool {
-    match (&*holder.group, &*holder.resource) {
-        ("", "namespaces") => id.namespace == holder.name,
-        ("apiextensions.k8s.io", "customresourcedefinitions") => {
-            let (resource, group) = holder.name.split_once('.').unwrap_or_default();
-            id.resource == resource && id.group == group
-        }
-        _ => false,
     }
 }
 
@@ -277,7 +265,12 @@ fn fate(seen: &Observed, object: &LeftObject) -> Fate {
         return stays("somebody made it anew");
     }
     match object.part {
-        None if !known => return stays("nobody knows which incarnation was ours"),
+        // What nobody told of may bear the mark of a work's ledger.
+        None if !known
+            && !(object.believed && owners(live).iter().any(|one| is_ours(seen, one))) =>
+        {
+            return stays("nobody knows which incarnation was ours");
+        }
         None => {}
         Some(part) => {
             if let Some(fate) = copies::spared(seen, object, part, live, known) {
@@ -341,6 +334,7 @@ fn policy_of_today<'a>(seen: &'a Observed, object: &LeftObject) -> Option<&'a st
     let (object_id, mut policies) = (id(object), seen.policies.iter());
     let holder = policies.find(|(name, listed)| match object.part {
         Some(Part::Key | Part::Place) => true,
+        Some(Part::Agent) => false,
         Some(Part::Copy | Part::Template) => object.source == **name,
         None => {
             (object.unmarked && object.source == **name)

@@ -6,14 +6,15 @@
 //! be there is written down first.
 
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::ToString as _;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Reason};
+use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, LeftoverRecordSpec, Reason};
 use cleat_api::managedcluster::{
-    CLUSTER_DESTROYED, FINALIZER, ManagedCluster, ManagedClusterStatus, RemoveStrategy,
-    condition as kind, reason,
+    AGENT_NAMESPACE_CLAIM, CLUSTER_DESTROYED, FINALIZER, ManagedCluster, ManagedClusterStatus,
+    RemoveStrategy, condition as kind, reason,
 };
 use cleat_api::manifestwork::{LEAVE_FINALIZER, ON_RECORD};
 use jiff::Timestamp;
@@ -21,8 +22,8 @@ use serde_json::{Value, json};
 
 use super::carried::{Carried, Kind};
 use super::finish::{self, finish};
-use super::{order, record};
-use crate::condition;
+use super::{order, parts, record};
+use crate::condition::{self, whole_seconds};
 use crate::lease::{self, Heartbeat, Pulse, Sight};
 use crate::registration::access::{Part, Standing};
 use crate::registration::hub::{MANAGER, Seen, is_missing};
@@ -187,7 +188,10 @@ pub fn is_finishing(seen: &Observed) -> bool {
     let agreed = match way(seen) {
         Way::Telling => false,
         Way::WithAgent => seen.is_released(),
-        Way::WithoutAgent(_) => true,
+        Way::WithoutAgent(reason) => match (&seen.carried, &seen.records) {
+            (Ok(carried), Ok(records)) => unwritten(seen, carried, records, reason).is_empty(),
+            _ => false,
+        },
     };
     seen.has_finalizer() && seen.is_announced() && empty && agreed
 }
@@ -291,9 +295,13 @@ fn with_agent(seen: &Observed, carried: &[Carried], records: &[LeftoverRecord]) 
         RemoveStrategy::Needless => Reason::Needless,
         RemoveStrategy::Required => Reason::Kept,
     };
-    actions.extend(record::write_down(&seen.cluster, records, reason, &more));
+    let untold = ended.iter().chain(&fleeting).map(|one| one.untold(one.left_untold));
+    let leave =
+        LeftoverRecordSpec { untold: untold.collect(), ..record::leave(&seen.cluster, reason) };
+    actions.extend(record::append(&leave, &records.iter().collect::<Vec<_>>(), &more));
     for one in ended {
-        if record::missing(records, one.left.iter()).is_empty() {
+        let said = record::says(records, &one.untold(one.left_untold));
+        if said && record::missing(records, one.left.iter()).is_empty() {
             actions.push(release(one, &[LEAVE_FINALIZER]));
         }
     }
@@ -319,12 +327,9 @@ fn without_agent(
     records: &[LeftoverRecord],
     reason: Reason,
 ) -> Vec<Action> {
-    let mut believed: Vec<LeftObject> =
-        carried.iter().flat_map(|one| believed(one, reason)).collect();
-    believed.extend(seen.status().left);
-    let more = record::missing(records, believed.iter());
-    if !more.is_empty() {
-        return record::write_down(&seen.cluster, records, reason, &more);
+    let writes = unwritten(seen, carried, records, reason);
+    if !writes.is_empty() {
+        return writes;
     }
     let mut actions = Vec::new();
     for one in carried {
@@ -339,7 +344,41 @@ fn without_agent(
     actions
 }
 
-fn believed(one: &Carried, reason: Reason) -> impl Iterator<Item = LeftObject> {
+/// Writes down what nobody can be asked about any more, as far as no record has it.
+fn unwritten(
+    seen: &Observed,
+    carried: &[Carried],
+    records: &[LeftoverRecord],
+    reason: Reason,
+) -> Vec<Action> {
+    let joined = seen.was_joined();
+    let mut believed: Vec<LeftObject> =
+        carried.iter().flat_map(|one| believed(one, reason, joined)).collect();
+    believed.extend(seen.status().left);
+    if let Some(namespace) = record::claim(&seen.cluster, AGENT_NAMESPACE_CLAIM) {
+        believed.extend(parts::believed(namespace, why(reason)));
+    }
+    let more = record::missing(records, believed.iter());
+    let untold = carried.iter().map(|one| one.untold(one.untold.max(one.left_untold)));
+    let leave = LeftoverRecordSpec {
+        untold: untold.collect(),
+        agent_last_heard: seen.silent_since().filter(|_| joined).map(whole_seconds),
+        ..record::leave(&seen.cluster, reason)
+    };
+    record::append(&leave, &records.iter().collect::<Vec<_>>(), &more)
+}
+
+/// Why what nobody could ask about is on record.
+fn why(reason: Reason) -> &'static str {
+    match reason {
+        Reason::ClusterDestroyed => "the cluster was declared destroyed",
+        Reason::Needless | Reason::Kept => "kept by removeStrategy Needless",
+        Reason::Unreachable => "the cluster could not be reached; our marks are still on it",
+    }
+}
+
+/// `joined`: there was an agent, which may have done more than it told.
+fn believed(one: &Carried, reason: Reason, joined: bool) -> impl Iterator<Item = LeftObject> {
     let told = |object: &LeftObject| {
         let same = |left: &&LeftObject| {
             (&left.group, &left.resource, &left.namespace, &left.name)
@@ -347,14 +386,15 @@ fn believed(one: &Carried, reason: Reason) -> impl Iterator<Item = LeftObject> {
         };
         one.left.iter().any(|left| same(&left))
     };
-    let why = match reason {
-        Reason::ClusterDestroyed => "the cluster was declared destroyed",
-        Reason::Needless | Reason::Kept => "kept by removeStrategy Needless",
-        Reason::Unreachable => "the cluster could not be reached; our marks are still on it",
-    };
+    let why = why(reason);
     let unsure = one.objects.iter().chain(&one.copies).filter(move |object| !told(object));
     let unsure = unsure.map(move |object| LeftObject { why: why.to_string(), ..object.clone() });
-    one.left.iter().cloned().chain(unsure)
+    let supposed = one.supposed.iter().filter(move |object| joined && !told(object));
+    let supposed = supposed.map(move |object| {
+        let why = format!("{why}; its agent never told of it");
+        LeftObject { why, ..object.clone() }
+    });
+    one.left.iter().cloned().chain(unsure).chain(supposed)
 }
 
 fn delete(one: &Carried) -> Action {

@@ -22,14 +22,19 @@ pub(super) fn declared(spec: Option<&PolicySpec>, object: &LeftObject) -> Option
 
 /// Whether a template, once it is on the cluster, takes what it made with it.
 fn prunes(spec: &PolicySpec, template: &Value) -> bool {
+    let behavior = text(template, "/spec/pruneObjectBehavior");
+    enforces(spec, template) && matches!(behavior, "DeleteAll" | "DeleteIfCreated")
+}
+
+/// Whether a template, once it is on the cluster, makes what it wants.
+pub(super) fn enforces(spec: &PolicySpec, template: &Value) -> bool {
     let own = text(template, "/spec/remediationAction");
     // The policy's word counts, except for a template that is never to change anything.
     let action = match spec.remediation_action.as_deref() {
         Some(action) if !action.is_empty() && !own.eq_ignore_ascii_case("informonly") => action,
         _ => own,
     };
-    let behavior = text(template, "/spec/pruneObjectBehavior");
-    action.eq_ignore_ascii_case("enforce") && matches!(behavior, "DeleteAll" | "DeleteIfCreated")
+    action.eq_ignore_ascii_case("enforce")
 }
 
 /// Whether a template names an object. A name that is made on the cluster is not known here.
@@ -50,7 +55,7 @@ fn is_about(template: &Value, object: &LeftObject) -> bool {
 
 /// Whether a resource may be that of a kind. Only its server knows; one that looks different is named
 /// by nobody, which keeps it.
-fn is_plural(resource: &str, kind: &str) -> bool {
+pub(super) fn is_plural(resource: &str, kind: &str) -> bool {
     let kind = kind.to_ascii_lowercase();
     let stem = kind.get(..kind.len().saturating_sub(1)).unwrap_or_default();
     !stem.is_empty() && resource.starts_with(stem) && resource.len() <= kind.len() + 2

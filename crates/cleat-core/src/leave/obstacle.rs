@@ -11,7 +11,7 @@ use cleat_api::managedcluster::{condition as kind, reason};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::carried::Carried;
+use super::carried::{Carried, Kind};
 use super::finish;
 use super::hub::{Observed, Way, is_finishing, way};
 use super::report::carried;
@@ -108,6 +108,7 @@ fn stuck(seen: &Observed) -> Option<(&'static str, String)> {
                 block.refused || block.since.as_ref().is_some_and(|since| old(since.0))
             });
             stuck.extend(blocks.map(|block| format!("{name}: {} ({})", block.object, block.why)));
+            stuck.extend(unsaid(seen, one).map(|why| format!("{name}: {why}")));
         } else if one.deleting && !one.finalizers.is_empty() {
             stuck.push(held());
         }
@@ -123,6 +124,20 @@ fn stuck(seen: &Observed) -> Option<(&'static str, String)> {
         message.push_str(&format!("; and {more} more"));
     }
     Some((reason::RESOURCES_REMAIN, message))
+}
+
+/// Why nothing is known of a policy that is to go, if its agent has had the time to say something: it
+/// cannot write into one that it cannot read.
+fn unsaid(seen: &Observed, one: &Carried) -> Option<String> {
+    let asked = one.deleting && one.is_with_agent() && one.kind == Kind::Policy;
+    let old = one.since.is_some_and(|since| is_old(seen, since, PATIENCE));
+    if !asked || !old || one.remaining.is_some() {
+        return None;
+    }
+    let conditions = seen.status().conditions;
+    let told = condition::find(&conditions, kind::RELEASED);
+    let told = told.map(|told| format!(". It says: {}", told.message)).unwrap_or_default();
+    Some(format!("its agent has not said what stays of it{told}"))
 }
 
 /// Whether nothing but our own finalizers holds what is left; they go next.

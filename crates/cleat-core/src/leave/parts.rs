@@ -9,8 +9,10 @@ use alloc::string::{String, ToString as _};
 use alloc::vec;
 use alloc::vec::Vec;
 
+use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Part};
 use serde_json::{Value, json};
 
+use super::record;
 use crate::id::{Id, Target};
 use crate::registration::hub::Seen;
 use crate::work::contents::Contents;
@@ -80,6 +82,34 @@ impl OwnPart {
         };
         Target { version: "v1".to_string(), id }
     }
+}
+
+/// What an agent is believed to have on a cluster that was let go of without it, for the record.
+pub(crate) fn believed(namespace: &str, why: &str) -> Vec<LeftObject> {
+    // The others are of passing moments, or of agents of earlier versions.
+    let lasting = OwnPart::ALL.into_iter().filter(|one| match one {
+        OwnPart::Credentials
+        | OwnPart::Bootstrap
+        | OwnPart::Deployment
+        | OwnPart::Account
+        | OwnPart::Binding
+        | OwnPart::Namespace => true,
+        OwnPart::Pending | OwnPart::OldBinding => false,
+    });
+    let parts = lasting.map(|one| LeftObject {
+        source: NAME.to_string(),
+        why: why.to_string(),
+        believed: true,
+        ..record::part(one.target(namespace), Part::Agent)
+    });
+    parts.collect()
+}
+
+/// In which namespace the agent on record lives, if one is.
+pub fn namespace_on_record(records: &[LeftoverRecord]) -> Option<&str> {
+    let all = records.iter().flat_map(|one| &one.spec.objects);
+    let mut own = all.filter(|one| one.part == Some(Part::Agent) && one.resource == "namespaces");
+    own.next().map(|one| one.name.as_str())
 }
 
 /// What an agent sees of itself.

@@ -5,14 +5,14 @@ use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
 use cleat_api::leftoverrecord::{
-    self, LeftObject, LeftoverRecord, LeftoverRecordSpec, MOST_OBJECTS, Part, Reason, Stays,
+    self, LeftObject, LeftoverRecord, LeftoverRecordSpec, MOST_OBJECTS, Part, Reason, Stays, Untold,
 };
 use cleat_api::managedcluster::{
     CLUSTER_NAME_LABEL, HUB_HASH_CLAIM, ManagedCluster, RemoveStrategy,
 };
 use cleat_api::manifestwork::{BlockedObject, LEAVE_FINALIZER, Removal};
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::condition::whole_seconds;
 use crate::digest::digest;
@@ -31,6 +31,13 @@ pub fn target(name: String) -> Target {
     Target { version: "v1alpha1".to_string(), id }
 }
 
+/// An object that stands for something of the agent's, as far as its place goes.
+pub(crate) fn part(Target { version, id }: Target, part: Part) -> LeftObject {
+    let Id { group, resource, namespace, name } = id;
+    let part = Some(part);
+    LeftObject { group, version, resource, namespace, name, part, ..LeftObject::default() }
+}
+
 /// Which of `objects` no record has yet.
 pub(crate) fn missing<'a>(
     records: &[LeftoverRecord],
@@ -39,6 +46,15 @@ pub(crate) fn missing<'a>(
     let known: BTreeSet<_> = records.iter().flat_map(|one| &one.spec.objects).map(key).collect();
     let mut more = BTreeSet::new();
     objects.filter(|object| !known.contains(&key(object)) && more.insert(key(object))).collect()
+}
+
+/// Whether a record says that there was so much more of something than is listed.
+pub(crate) fn says<'a>(
+    records: impl IntoIterator<Item = &'a LeftoverRecord>,
+    untold: &Untold,
+) -> bool {
+    let mut said = records.into_iter().flat_map(|one| &one.spec.untold);
+    untold.count <= 0 || said.any(|one| one.source == untold.source && one.count >= untold.count)
 }
 
 /// Which of `objects` a record has as going, or as less sure to stay than they say.
@@ -130,27 +146,27 @@ pub(crate) fn is_receipted(
 
 /// What an agent says while it waits for that; `before` is what it said last.
 pub(crate) fn awaited(before: Option<&Removal>, now: Timestamp) -> BlockedObject {
-    let object = "what stays of it".to_string();
-    let mut earlier = before.into_iter().flat_map(|removal| &removal.blocked);
-    let earlier = earlier.find(|one| one.object == object).and_then(|one| one.since.clone());
-    BlockedObject {
-        object,
-        why: "the hub has yet to write it down; a hub that is older than the agent never does"
-            .to_string(),
-        refused: false,
-        since: Some(earlier.unwrap_or_else(|| whole_seconds(now))),
-    }
+    let why = "the hub has yet to write it down; a hub that is older than the agent never does";
+    waits("what stays of it", why.to_string(), before, now)
 }
 
-/// Writes `more` down, behind what is there already.
-pub(crate) fn write_down(
-    cluster: &ManagedCluster,
-    records: &[LeftoverRecord],
-    reason: Reason,
-    more: &[&LeftObject],
-) -> Vec<Action> {
+/// That something is waited for, since it was first said to be.
+pub(crate) fn waits(
+    object: &str,
+    why: String,
+    before: Option<&Removal>,
+    now: Timestamp,
+) -> BlockedObject {
+    let mut earlier = before.into_iter().flat_map(|removal| &removal.blocked);
+    let earlier = earlier.find(|one| one.object == object).and_then(|one| one.since.clone());
+    let since = Some(earlier.unwrap_or_else(|| whole_seconds(now)));
+    BlockedObject { object: object.to_string(), why, refused: false, since }
+}
+
+/// What all records of a leave say.
+pub(crate) fn leave(cluster: &ManagedCluster, reason: Reason) -> LeftoverRecordSpec {
     let metadata = &cluster.metadata;
-    let leave = LeftoverRecordSpec {
+    LeftoverRecordSpec {
         cluster: metadata.name.clone().unwrap_or_default(),
         cluster_id: join::id(cluster).unwrap_or_default().to_string(),
         cluster_uid: metadata.uid.clone().unwrap_or_default(),
@@ -158,8 +174,7 @@ pub(crate) fn write_down(
         remove_strategy: cluster.spec.remove_strategy,
         reason,
         ..LeftoverRecordSpec::default()
-    };
-    append(&leave, &records.iter().collect::<Vec<_>>(), more)
+    }
 }
 
 /// A cluster of which nothing was to be removed has declared it of everything, but for what stands for
@@ -171,7 +186,8 @@ fn declared(strategy: RemoveStrategy, object: LeftObject) -> LeftObject {
     if keeps { LeftObject { stays: Some(Stays::Declared), ..object } } else { object }
 }
 
-/// The same for one leave, whose records these are. `leave` is what all of them say.
+/// Writes `more` down, behind what the records of one leave have already; and what `leave` says and none
+/// of them does. The rest of `leave` is what all of them say.
 pub(crate) fn append(
     leave: &LeftoverRecordSpec,
     records: &[&LeftoverRecord],
@@ -184,29 +200,48 @@ pub(crate) fn append(
     let room = last.map_or(0, |last| MOST_OBJECTS.saturating_sub(last.spec.objects.len()));
     let (first, rest) = more.split_at(room.min(more.len()));
     let mut actions = Vec::new();
+    // Once is enough: it is the moment from which on nobody knows.
+    let known = records.iter().find_map(|one| one.spec.agent_last_heard.clone());
+    let heard = leave.agent_last_heard.clone().filter(|_| known.is_none());
+    let untold = leave.untold.iter().filter(|one| !says(records.iter().copied(), one));
+    let untold: Vec<Untold> = untold.cloned().collect();
+    let news = heard.is_some() || !untold.is_empty();
     if let Some(last) = last
-        && !first.is_empty()
+        && (!first.is_empty() || news)
     {
         let objects: Vec<&LeftObject> = last.spec.objects.iter().chain(first).collect();
+        let mut spec = json!({
+            "objects": objects, "count": objects.len(),
+            // A force later on is the graver reason.
+            "reason": reason.max(last.spec.reason),
+            "removeStrategy": strategy,
+        });
+        let before = last.spec.untold.iter();
+        let before = before.filter(|one| untold.iter().all(|new| new.source != one.source));
+        let all: Vec<&Untold> = before.chain(&untold).collect();
+        if let Some(spec) = spec.as_object_mut().filter(|_| news) {
+            spec.insert("untold".to_string(), json!(all));
+            spec.extend(heard.iter().map(|at| ("agentLastHeard".to_string(), json!(at))));
+        }
         let patch = json!({
             "metadata": {
                 "uid": last.metadata.uid, "resourceVersion": last.metadata.resource_version,
             },
-            // A force later on is the graver reason.
-            "spec": {
-                "objects": objects, "count": objects.len(), "reason": reason.max(last.spec.reason),
-                "removeStrategy": strategy,
-            },
+            "spec": spec,
         });
         let name = last.metadata.name.clone().unwrap_or_default();
         actions.push(Action { side: Side::Hub, target: target(name), write: Write::Merge(patch) });
     }
     let next = last.map_or(0, |last| usize::try_from(last.spec.part).unwrap_or(0) + 1);
     let (name, uid) = (leave.cluster.as_str(), leave.cluster_uid.as_str());
-    for (index, objects) in rest.chunks(MOST_OBJECTS).enumerate() {
+    let mut chunks: Vec<&[LeftObject]> = rest.chunks(MOST_OBJECTS).collect();
+    if chunks.is_empty() && last.is_none() && !untold.is_empty() {
+        chunks.push(&[]);
+    }
+    for (index, objects) in chunks.into_iter().enumerate() {
         let part = next + index;
         let record = leftoverrecord::name(name, uid, part);
-        let object = json!({
+        let mut object = json!({
             "apiVersion": "cleat.dev/v1alpha1",
             "kind": "LeftoverRecord",
             "metadata": { "name": record, "labels": { CLUSTER_NAME_LABEL: name } },
@@ -222,6 +257,13 @@ pub(crate) fn append(
                 "objects": objects,
             },
         });
+        if let Some(Value::Object(spec)) = object.get_mut("spec") {
+            let heard = heard.iter().chain(&known);
+            spec.extend(heard.map(|at| ("agentLastHeard".to_string(), json!(at))));
+            if part == 0 && !untold.is_empty() {
+                spec.insert("untold".to_string(), json!(untold));
+            }
+        }
         actions.push(Action {
             side: Side::Hub,
             target: target(record),
@@ -233,7 +275,12 @@ pub(crate) fn append(
 
 /// After what the cluster's agent names its ledgers, if it told.
 fn hub_hash(cluster: &ManagedCluster) -> &str {
+    claim(cluster, HUB_HASH_CLAIM).unwrap_or_default()
+}
+
+/// What the cluster's agent told of itself under a name.
+pub(super) fn claim<'a>(cluster: &'a ManagedCluster, name: &str) -> Option<&'a str> {
     let claims = cluster.status.iter().flat_map(|status| &status.cluster_claims);
-    let told = claims.into_iter().find(|claim| claim.name == HUB_HASH_CLAIM);
-    told.map(|claim| claim.value.as_str()).unwrap_or_default()
+    let told = claims.into_iter().find(|claim| claim.name == name);
+    told.map(|claim| claim.value.as_str())
 }

@@ -90,6 +90,21 @@ fn converge(seen: &Observed, policy: &Policy, evaluation: &Evaluation) -> Plan {
     plan
 }
 
+/// Whether a plan is not to be made from watches, which may be behind each other, but from what servers
+/// say when they are asked: a policy that stays would delete something that may be wanted again, or one
+/// of a cluster that is to be emptied would be let go of because everything it made is gone.
+pub fn must_be_sure(seen: &Observed, plan: &Plan) -> bool {
+    let Subject::Policy(policy) = &seen.policy else { return false };
+    let mut writes = plan.iter().flatten().map(|action| &action.write);
+    match policy.deleting {
+        false => writes.any(|write| matches!(write, Write::Delete { .. })),
+        true => {
+            let empties = seen.controller.departure == Departure::Emptying;
+            empties && writes.any(|write| matches!(write, Write::Merge(_)))
+        }
+    }
+}
+
 /// The policy is deleted: it goes when everything it has to take with it is gone.
 fn leave(seen: &Observed, policy: &Policy) -> Plan {
     if !policy.has_finalizer() {

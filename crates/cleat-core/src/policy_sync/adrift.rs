@@ -40,7 +40,7 @@ pub(crate) fn of(seen: &Observed, local: &Policy) -> Adrift {
         return Adrift::Kept;
     }
     let takes_away = prunes(&local.spec)
-        || seen.marked.as_ref().is_none_or(|all| all.iter().any(|one| one.prunes));
+        || !seen.marked.as_ref().is_ok_and(|all| all.iter().all(|one| !one.prunes));
     let since = seen.vanished.map_or(seen.now, |vanished| vanished.since);
     let end = since.checked_add(PATIENCE).unwrap_or(seen.now);
     match takes_away && end > seen.now {

@@ -33,11 +33,14 @@ pub struct Observed {
     pub kinds: BTreeMap<KindName, TemplateKind>,
     /// The objects that the templates of the policy are, or would be.
     pub live: BTreeMap<TemplateId, Live>,
-    /// Everything that is marked as a template of this policy, whether or not it still is one.
-    /// `None`: not all of it was read.
-    pub marked: Option<Vec<Marked>>,
+    /// Everything that is marked as a template of this policy, whether or not it still is one; or why
+    /// not all of it was read.
+    pub marked: Result<Vec<Marked>, String>,
     /// How the kinds are served that those say they made ([`super::made_kinds`]).
     pub resources: BTreeMap<KindName, Kind>,
+    /// What the server says is there of what has to be gone before the policy is let go of
+    /// ([`super::to_be_seen_gone`]), or why that cannot be told.
+    pub still: Result<Vec<LeftObject>, String>,
     /// How the cluster is leaving its hub, if it is; or why that cannot be told.
     pub leaving: Result<Option<RemoveStrategy>, String>,
     /// What the hub has heard to stay of what it has no work or policy for any more.
@@ -152,7 +155,8 @@ pub struct Marked {
     pub prunes: bool,
     /// Why what it made stays when it is deleted; `None`: it does not.
     pub keeps: Option<&'static str>,
-    pub made: Vec<Made>,
+    /// Or why that cannot be read.
+    pub made: Result<Vec<Made>, String>,
     /// What it says of itself.
     pub says: Option<String>,
     /// What it said of itself before, if it is on its way out.

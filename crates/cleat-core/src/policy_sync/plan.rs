@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::HOLD;
 use super::adrift::{self, Adrift};
+use super::gone;
 use super::observed::{Copy, Defined, Marked, Observed, Policy, TemplateId};
 use super::removal;
 use super::template::{self, Judged, Need};
@@ -64,13 +65,11 @@ fn next(seen: &Observed) -> Plan {
         (Copy::Absent, _) if removal::is_untold(seen) => vec![],
         // The hub let go of it, or a human did. The templates go with their owner.
         (Copy::Absent, local) if kept => match (&seen.marked, local) {
-            (None, _) => vec![],
-            (Some(marked), _) if marked.iter().any(|one| one.prunes) => {
+            (Err(_), _) => vec![],
+            (Ok(marked), _) if marked.iter().any(|one| one.prunes) => {
                 vec![removal::release(marked)]
             }
-            (Some(_), local) => {
-                local.policy().map(|local| dropped(seen, local)).unwrap_or_default()
-            }
+            (Ok(_), local) => local.policy().map(|local| dropped(seen, local)).unwrap_or_default(),
         },
         (Copy::Absent, Copy::Present(local)) => match adrift::of(seen, local) {
             Adrift::No => dropped(seen, local),
@@ -117,11 +116,18 @@ fn leave(seen: &Observed, replica: &Policy) -> Plan {
         return vec![];
     }
     // Who cannot tell what is there, or what is to become of it, touches nothing.
-    let (Some(marked), Ok(leaving)) = (&seen.marked, &seen.leaving) else { return vec![] };
+    let (Ok(marked), Ok(leaving)) = (&seen.marked, &seen.leaving) else { return vec![] };
     if let Some(strategy) = leaving {
+        if removal::mute(seen).is_some() {
+            return vec![];
+        }
         // What stays is told before anything is let go of.
         let Some(removal) = removal::removal(seen, replica) else { return vec![] };
         if let Some(told) = removal::tell(seen, replica, &removal) {
+            return vec![vec![told]];
+        }
+        // What is to be seen gone outlives the templates that list it, and this process.
+        if let Some(told) = gone::tell(seen, replica) {
             return vec![vec![told]];
         }
         let released = match strategy {
@@ -145,7 +151,7 @@ fn leave(seen: &Observed, replica: &Policy) -> Plan {
         };
     }
     // What the hub could not hold it writes down first, and says so.
-    if leaving.is_some() && is_unwritten(replica) {
+    if leaving.is_some() && (is_unwritten(replica) || !gone::is_seen(seen)) {
         return vec![];
     }
     vec![vec![let_go(seen, replica)]]
@@ -324,7 +330,7 @@ pub(crate) fn left<'a>(
 ) -> impl Iterator<Item = Option<&'a Marked>> + use<'a> {
     let listed = spec.policy_templates.iter().filter_map(template::id);
     let listed: BTreeSet<(String, String)> = listed.map(|id| (id.kind.kind, id.name)).collect();
-    let unseen = seen.marked.is_none().then_some(None);
+    let unseen = seen.marked.is_err().then_some(None);
     let left = seen.marked.iter().flatten().filter(move |marked| {
         !listed.contains(&(marked.kind.clone(), marked.target.id.name.clone()))
     });

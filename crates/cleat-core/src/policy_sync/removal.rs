@@ -14,8 +14,10 @@ use cleat_api::manifestwork::{BlockedObject, Removal, ResourceCount};
 use cleat_api::policy::name::PARENT_POLICY;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
+use super::gone;
 use super::history::of_object;
 use super::observed::{Copy, Made, Marked, Observed, Policy};
 use super::plan::{hub_side, is_unwritten, target};
@@ -24,10 +26,11 @@ use crate::leave::ground::is_ground;
 use crate::leave::record;
 use crate::policy::observed::{Kind, KindName};
 use crate::work::contents::HOLDS_FOREIGN;
+use crate::work::trouble::TroubleKind;
 use crate::write::{Action, Side, Write};
 
 /// How many objects are told of one policy: the status that tells them has to be stored.
-const MOST: usize = 2500;
+pub(super) const MOST: usize = 2500;
 
 /// Why something stays though the cluster is to be emptied.
 const NOT_PRUNED: &str = "kept by pruneObjectBehavior None";
@@ -46,9 +49,6 @@ impl Marked {
             "DeleteAll" | "DeleteIfCreated" => Some(ONLY_INFORMS),
             _ => Some(NOT_PRUNED),
         };
-        let all = object.pointer("/status/relatedObjects").and_then(Value::as_array);
-        let all = all.into_iter().flatten();
-        let all = all.filter_map(|one| serde_json::from_value::<RelatedObject>(one.clone()).ok());
         let everything = behavior == "DeleteAll" && enforces;
         let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
         let finalizers = finalizers.into_iter().flatten().filter_map(Value::as_str);
@@ -65,12 +65,22 @@ impl Marked {
             finalizers: finalizers.map(ToOwned::to_owned).collect(),
             prunes: behavior != "None",
             keeps,
-            made: all.filter_map(|one| made(one, everything)).collect(),
+            made: all_made(object.pointer("/status/relatedObjects"), everything),
             says: text("/status/compliancyDetails/0/conditions/0/message").map(ToOwned::to_owned),
             target,
             kind,
         }
     }
+}
+
+/// What a template lists as its own. One entry that cannot be read may be about anything.
+fn all_made(listed: Option<&Value>, everything: bool) -> Result<Vec<Made>, String> {
+    let listed = listed.map(<Option<Vec<RelatedObject>>>::deserialize).transpose();
+    let listed = listed.map_err(|error| {
+        format!("its status.relatedObjects cannot be read ({error}): repair it")
+    })?;
+    let listed = listed.flatten().unwrap_or_default().into_iter();
+    Ok(listed.filter_map(|one| made(one, everything)).collect())
 }
 
 /// What a policy only found and changed was there before it, and is nobody's leftover; unless the
@@ -89,18 +99,34 @@ fn made(entry: RelatedObject, everything: bool) -> Option<Made> {
 
 /// Which kinds have to be known to say what the templates made.
 pub fn made_kinds(marked: &[Marked]) -> BTreeSet<KindName> {
-    marked.iter().flat_map(|one| &one.made).map(|made| made.kind.clone()).collect()
+    let all = marked.iter().flat_map(|one| &one.made).flatten();
+    all.map(|made| made.kind.clone()).collect()
 }
 
-/// Everything a template made that is there. `None`: it cannot be told.
-fn made_by(marked: &Marked, resources: &BTreeMap<KindName, Kind>) -> Option<Vec<LeftObject>> {
+/// Everything a template made that is there, or why that cannot be told and what to do about it.
+fn made_by(
+    marked: &Marked,
+    resources: &BTreeMap<KindName, Kind>,
+) -> Result<Vec<LeftObject>, String> {
+    let Id { resource, namespace, name, .. } = &marked.target.id;
+    let template = format!("{resource} {namespace}/{name}");
     let mut all = Vec::new();
-    for made in &marked.made {
-        let served = match resources.get(&made.kind)? {
-            Kind::Served(served) => served,
+    for made in marked.made.as_ref().map_err(|why| format!("{template}: {why}"))? {
+        let KindName { api_version, kind } = &made.kind;
+        let made_one = format!("{template} made {kind} {}", made.name);
+        let served = match resources.get(&made.kind) {
+            Some(Kind::Served(served)) => served,
             // Nothing can be there.
-            Kind::Absent => continue,
-            Kind::Unknown(_) => return None,
+            Some(Kind::Absent) => continue,
+            Some(Kind::Unknown(why)) => {
+                return Err(format!(
+                    "{made_one}, and how {api_version} is served cannot be seen ({why}): \
+                     `kubectl get apiservices` there shows what does not answer"
+                ));
+            }
+            None => {
+                return Err(format!("{made_one}, and nobody looked how {api_version} is served"));
+            }
         };
         let namespace = if served.namespaced { made.namespace.as_str() } else { "" };
         all.push(LeftObject {
@@ -115,23 +141,26 @@ fn made_by(marked: &Marked, resources: &BTreeMap<KindName, Kind>) -> Option<Vec<
             ..LeftObject::default()
         });
     }
-    Some(all)
+    Ok(all)
 }
 
-/// Everything the templates made that is there, with the template that did. `None`: it cannot be told.
-fn everything(seen: &Observed) -> Option<Vec<(&Marked, LeftObject)>> {
+/// Everything the templates made that is there, with the template that did; or why that cannot be told.
+fn everything(seen: &Observed) -> Result<Vec<(&Marked, LeftObject)>, String> {
     let mut all = Vec::new();
-    for marked in seen.marked.as_ref()? {
+    for marked in seen.marked.as_ref().map_err(Clone::clone)? {
         let made = made_by(marked, &seen.resources)?.into_iter();
         all.extend(made.map(|object| (marked, object)));
     }
-    Some(all)
+    Ok(all)
 }
 
-/// What a template made, and whether it stays when the template is deleted. `None`: it cannot be told.
-pub fn listed(marked: &Marked, resources: &BTreeMap<KindName, Kind>) -> Option<Vec<LeftObject>> {
+/// What a template made, and whether it stays when the template is deleted; or why that cannot be told.
+pub fn listed(
+    marked: &Marked,
+    resources: &BTreeMap<KindName, Kind>,
+) -> Result<Vec<LeftObject>, String> {
     let all = made_by(marked, resources)?.into_iter();
-    Some(all.map(|object| declared(marked, object)).collect())
+    Ok(all.map(|object| declared(marked, object)).collect())
 }
 
 fn declared(marked: &Marked, object: LeftObject) -> LeftObject {
@@ -140,48 +169,58 @@ fn declared(marked: &Marked, object: LeftObject) -> LeftObject {
     LeftObject { why, stays, ..object }
 }
 
-/// What the templates made, for the hub to know in case the cluster is lost.
-pub(crate) fn objects(seen: &Observed) -> Option<Vec<LeftObject>> {
-    let all = everything(seen)?.into_iter().map(|(marked, object)| declared(marked, object));
-    let all: BTreeSet<LeftObject> = all.collect();
-    Some(all.into_iter().take(MOST).collect())
+/// What the templates made, and whether each object stays; or why that cannot be told.
+pub(super) fn everything_declared(seen: &Observed) -> Result<BTreeSet<LeftObject>, String> {
+    let all = everything(seen)?.into_iter();
+    Ok(all.map(|(marked, object)| declared(marked, object)).collect())
 }
 
-/// What stands for the policy on the cluster, for the same case: its copy, and what its templates
-/// became. `None`: it cannot be told.
-pub(crate) fn copies(seen: &Observed) -> Option<Vec<LeftObject>> {
+/// What the hub is to know of a policy in case the cluster is lost.
+pub(crate) struct There {
+    /// What the templates made.
+    pub(crate) objects: Vec<LeftObject>,
+    /// What stands for the policy: its copy, and what its templates became.
+    pub(crate) copies: Vec<LeftObject>,
+    /// How many of both there was no room for.
+    pub(crate) untold: i64,
+}
+
+/// `None`: not all of it can be told.
+pub(crate) fn there(seen: &Observed) -> Option<There> {
+    let (objects, more) = bounded(everything_declared(seen).ok()?);
+    let (copies, more_copies) = bounded(copies(seen)?);
+    Some(There { objects, copies, untold: more.saturating_add(more_copies) })
+}
+
+/// As many as can be stored, and how many more there are.
+fn bounded(all: BTreeSet<LeftObject>) -> (Vec<LeftObject>, i64) {
+    let more = i64::try_from(all.len().saturating_sub(MOST)).unwrap_or(i64::MAX);
+    (all.into_iter().take(MOST).collect(), more)
+}
+
+/// `None`: it cannot be told.
+fn copies(seen: &Observed) -> Option<BTreeSet<LeftObject>> {
     let local = match &seen.local {
         Copy::Unknown(_) => return None,
         Copy::Present(local) if !seen.place.own_hub => Some(local),
         Copy::Present(_) | Copy::Absent => None,
     };
     let copy = local.map(|local| part(target(seen, Side::Cluster), &local.uid, Part::Copy));
-    let templates = seen.marked.as_ref()?.iter();
+    let templates = seen.marked.as_ref().ok()?.iter();
     let templates = templates.map(|one| part(one.target.clone(), &one.uid, Part::Template));
-    let all: BTreeSet<LeftObject> = copy.into_iter().chain(templates).collect();
-    Some(all.into_iter().take(MOST).collect())
+    Some(copy.into_iter().chain(templates).collect())
 }
 
-fn part(Target { version, id }: Target, uid: &str, part: Part) -> LeftObject {
-    let Id { group, resource, namespace, name } = id;
-    LeftObject {
-        group,
-        version,
-        resource,
-        namespace,
-        name,
-        uid: uid.to_owned(),
-        part: Some(part),
-        ..LeftObject::default()
-    }
+fn part(target: Target, uid: &str, part: Part) -> LeftObject {
+    LeftObject { uid: uid.to_owned(), ..record::part(target, part) }
 }
 
-fn key(object: &LeftObject) -> [String; 5] {
+pub(super) fn key(object: &LeftObject) -> [String; 5] {
     let LeftObject { group, resource, namespace, name, uid, .. } = object;
     [group, resource, namespace, name, uid].map(Clone::clone)
 }
 
-/// What stays of what the templates made. `None`: it cannot be told.
+/// What stays of what the templates made, or why that cannot be told.
 ///
 /// What was told of templates that are gone is as they left it; what becomes of the others may still
 /// change with the strategy.
@@ -189,7 +228,7 @@ fn staying<'a>(
     seen: &Observed,
     strategy: RemoveStrategy,
     told: impl Iterator<Item = &'a LeftObject>,
-) -> Option<Vec<LeftObject>> {
+) -> Result<BTreeSet<LeftObject>, String> {
     let mut left: BTreeMap<[String; 5], LeftObject> =
         told.map(|object| (key(object), object.clone())).collect();
     for (marked, object) in everything(seen)? {
@@ -206,8 +245,25 @@ fn staying<'a>(
         let entry = left.entry(key(&object));
         entry.or_insert_with(|| LeftObject { why, stays: Some(stays), ..object });
     }
-    let left: BTreeSet<LeftObject> = left.into_values().collect();
-    Some(left.into_iter().take(MOST).collect())
+    // What was to be pruned, is there without its template, and now stays after all.
+    if strategy == RemoveStrategy::Needless {
+        for object in seen.still.iter().flatten() {
+            let (why, stays) = (NEEDLESS.to_owned(), Some(Stays::Declared));
+            left.insert(key(object), LeftObject { why, stays, ..object.clone() });
+        }
+    }
+    Ok(left.into_values().collect())
+}
+
+/// Why nobody can say what stays of a policy whose cluster leaves, if so: nothing is let go of then.
+pub fn mute(seen: &Observed) -> Option<String> {
+    let Ok(Some(_)) = &seen.leaving else { return None };
+    match (&seen.replica, &seen.local) {
+        (Copy::Unknown(why), _) => Some(format!("the hub's policy cannot be read ({why})")),
+        (_, Copy::Unknown(why)) => Some(format!("its copy on the cluster cannot be read ({why})")),
+        (Copy::Present(replica), _) if !replica.deleting => None,
+        (Copy::Present(_) | Copy::Absent, _) => everything(seen).err(),
+    }
 }
 
 /// What stays of a policy that the hub does not have any more, while its cluster leaves: there is no
@@ -217,7 +273,7 @@ pub fn stranded(seen: &Observed) -> Option<Vec<LeftObject>> {
     let strategy = seen.leaving.as_ref().ok().copied().flatten()?;
     let Copy::Absent = seen.replica else { return None };
     let ours = |one: &&LeftObject| one.unmarked && one.source == seen.name && !is_ground(one);
-    let left = staying(seen, strategy, seen.heard.iter().filter(ours))?.into_iter();
+    let left = staying(seen, strategy, seen.heard.iter().filter(ours)).ok()?.into_iter();
     Some(left.map(|object| LeftObject { source: seen.name.clone(), ..object }).collect())
 }
 
@@ -229,48 +285,72 @@ pub fn is_untold(seen: &Observed) -> bool {
 }
 
 /// What the hub is to know of a policy that is taken away because its cluster leaves. `None`: it does
-/// not, or it cannot be told.
+/// not. Who cannot say what stays says why, and whatever was said before.
 pub(crate) fn removal(seen: &Observed, replica: &Policy) -> Option<Removal> {
     let strategy = seen.leaving.as_ref().ok().copied().flatten()?;
-    let marked = seen.marked.as_ref()?;
-    let told = replica.status.removal.iter().flat_map(|removal| &removal.left);
-    let left = staying(seen, strategy, told)?;
+    let before = replica.status.removal.as_ref();
+    let marked = seen.marked.as_deref().unwrap_or_default();
     let mut remaining: BTreeMap<String, i64> = BTreeMap::new();
     for Marked { target: Target { id, .. }, .. } in marked {
         *remaining.entry(format!("{}.{}", id.resource, id.group)).or_default() += 1;
     }
     let remaining = remaining.into_iter();
-    let mut blocked = blocked(seen, marked);
+    let mut remaining: Vec<ResourceCount> =
+        remaining.map(|(resource, count)| ResourceCount { resource, count }).collect();
+    let mut blocked = blocked(seen, marked, before);
     let gone = matches!(seen.local, Copy::Absent) || seen.place.own_hub;
-    if marked.is_empty() && gone && replica.deleting && is_unwritten(replica) {
-        blocked.push(record::awaited(replica.status.removal.as_ref(), seen.now));
+    if seen.marked.is_ok() && marked.is_empty() && gone && replica.deleting && is_unwritten(replica)
+    {
+        blocked.push(record::awaited(before, seen.now));
     }
-    Some(Removal {
-        remaining: remaining.map(|(resource, count)| ResourceCount { resource, count }).collect(),
-        blocked,
-        left,
-    })
+    blocked.extend(gone::blocked(seen, before));
+    let told = before.map(|before| before.left.as_slice()).unwrap_or_default();
+    let unsaid = mute(seen);
+    let earlier = before.map(|before| before.untold).unwrap_or_default();
+    let (left, untold) = match staying(seen, strategy, told.iter()) {
+        Ok(left) if unsaid.is_none() => {
+            let (left, more) = bounded(left);
+            // Nobody lists any more what a template listed that is gone.
+            let all_list = !marked.is_empty() && marked.iter().all(|one| !one.deleting);
+            (left, if all_list { more } else { more.max(earlier) })
+        }
+        _ => (told.to_vec(), earlier),
+    };
+    if let Some(why) = unsaid {
+        let why = format!("it cannot be told: {why}");
+        blocked.push(record::waits("what stays of it", why, before, seen.now));
+        if seen.marked.is_err() {
+            remaining = before.map(|before| before.remaining.clone()).unwrap_or_default();
+        }
+    }
+    Some(Removal { remaining, blocked, left, untold })
 }
 
-/// What is on its way out and not gone. How long is too long, the hub decides.
-fn blocked(seen: &Observed, marked: &[Marked]) -> Vec<BlockedObject> {
+/// What is refused to go, or on its way out and not gone. How long is too long, the hub decides.
+fn blocked(seen: &Observed, marked: &[Marked], before: Option<&Removal>) -> Vec<BlockedObject> {
     let named = |id: &Id| format!("{} {}/{}", id.resource, id.namespace, id.name);
-    let templates = marked.iter().filter(|one| one.deleting).map(|one| {
+    let refused = |id: &Id| {
+        let trouble = seen.troubles.get(id).filter(|one| one.kind != TroubleKind::Stale)?;
+        let block = record::waits(&named(id), trouble.message.clone(), before, seen.now);
+        Some(BlockedObject { refused: trouble.kind == TroubleKind::Refused, ..block })
+    };
+    let templates = marked.iter().filter_map(|one| {
+        if !one.deleting {
+            return refused(&one.target.id);
+        }
         let said = one.says.clone().filter(|said| !said.is_empty());
         let why = said.unwrap_or_else(|| held_by(&one.finalizers));
-        BlockedObject {
-            object: named(&one.target.id),
-            why,
-            refused: false,
-            since: one.since.map(Time),
-        }
+        let object = named(&one.target.id);
+        Some(BlockedObject { object, why, refused: false, since: one.since.map(Time) })
     });
-    let local = seen.local.policy().filter(|local| local.deleting && !seen.place.own_hub);
-    let local = local.map(|local| BlockedObject {
-        object: named(&target(seen, Side::Cluster).id),
-        why: held_by(&local.finalizers),
-        refused: false,
-        since: deleted_at(&local.object).map(Time),
+    let local = seen.local.policy().filter(|_| !seen.place.own_hub);
+    let local = local.and_then(|local| {
+        let id = target(seen, Side::Cluster).id;
+        if !local.deleting {
+            return refused(&id);
+        }
+        let (why, since) = (held_by(&local.finalizers), deleted_at(&local.object).map(Time));
+        Some(BlockedObject { object: named(&id), why, refused: false, since })
     });
     templates.chain(local).collect()
 }
@@ -289,7 +369,7 @@ fn deleted_at(object: &Value) -> Option<Timestamp> {
 /// Tells the hub what stays, if it does not know.
 pub(crate) fn tell(seen: &Observed, replica: &Policy, removal: &Removal) -> Option<Action> {
     let known = replica.status.removal.as_ref();
-    if known.is_some_and(|known| known.left == removal.left) {
+    if known.is_some_and(|known| (&known.left, known.untold) == (&removal.left, removal.untold)) {
         return None;
     }
     let patch = json!({

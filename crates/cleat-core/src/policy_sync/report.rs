@@ -12,10 +12,11 @@ use serde_json::{Map, Value, json};
 
 use super::adrift::{self, Adrift};
 use super::event;
+use super::gone;
 use super::history::{self, Told};
 use super::observed::{Copy, Defined, Live, Marked, Observed, Policy, Standing, TemplateKind};
 use super::plan::{hub_side, left, target};
-use super::removal;
+use super::removal::{self, There};
 use super::template;
 use crate::policy::observed::Kind;
 use crate::write::{Action, Plan, Side, Write};
@@ -41,7 +42,8 @@ pub fn report(seen: &Observed) -> Verdict {
         || seen.live.values().any(|one| matches!(one, Live::Unknown(_)))
         || seen.kinds.values().any(|one| matches!(one, TemplateKind::Unknown(_)))
         || seen.resources.values().any(|one| matches!(one, Kind::Unknown(_)))
-        || seen.marked.is_none()
+        || seen.marked.is_err()
+        || !gone::is_seen(seen)
         || seen.leaving.is_err()
         || matches!(seen.defined, Defined::Unknown(_));
     let look = blind.then(|| seen.now.checked_add(UNKNOWN_PAUSE).unwrap_or(seen.now));
@@ -191,11 +193,16 @@ fn extras(seen: &Observed, replica: &Policy) -> Option<Map<String, Value>> {
         let removal =
             removal::removal(seen, replica).filter(|one| before.removal.as_ref() != Some(one));
         fields.extend(removal.map(|removal| ("removal".to_owned(), json!(removal))));
-    } else {
-        let objects = removal::objects(seen).filter(|objects| *objects != before.objects);
-        fields.extend(objects.map(|objects| ("objects".to_owned(), json!(objects))));
-        let copies = removal::copies(seen).filter(|copies| *copies != before.copies);
-        fields.extend(copies.map(|copies| ("copies".to_owned(), json!(copies))));
+    } else if let Some(There { objects, copies, untold }) = removal::there(seen) {
+        if objects != before.objects {
+            fields.insert("objects".to_owned(), json!(objects));
+        }
+        if copies != before.copies {
+            fields.insert("copies".to_owned(), json!(copies));
+        }
+        if untold != before.untold {
+            fields.insert("untold".to_owned(), json!(untold));
+        }
     }
     (!fields.is_empty()).then_some(fields)
 }

@@ -7,8 +7,8 @@ use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
 use cleat_api::managedcluster::{
-    AGENT_ANNOTATION_PREFIX, CLUSTER_ID, ClientConfig, HUB_HASH_CLAIM, ID_CLAIM, ManagedCluster,
-    ManagedClusterClaim, RemoveStrategy, condition as kind, reason,
+    AGENT_ANNOTATION_PREFIX, AGENT_NAMESPACE_CLAIM, CLUSTER_ID, ClientConfig, HUB_HASH_CLAIM,
+    ID_CLAIM, ManagedCluster, ManagedClusterClaim, RemoveStrategy, condition as kind, reason,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -93,6 +93,8 @@ pub struct Facts {
     pub cluster_id: String,
     /// What the agent's ledgers are named after.
     pub hub_hash: String,
+    /// Where on the cluster the agent keeps its credentials; empty if it does not.
+    pub agent_namespace: String,
 }
 
 /// What a node has.
@@ -138,7 +140,7 @@ pub fn report(seen: &Observed<'_>) -> Option<Action> {
     if let Some(renewal) = renewal {
         say(rotation(renewal));
     }
-    let Facts { failing: _, version, nodes, claims, cluster_id, hub_hash } = facts;
+    let Facts { failing: _, version, nodes, claims, cluster_id, hub_hash, agent_namespace } = facts;
     if let Some(version) = version {
         status.version.kubernetes.clone_from(version);
     }
@@ -147,7 +149,11 @@ pub fn report(seen: &Observed<'_>) -> Option<Action> {
         status.allocatable = total(nodes.iter().map(|node| &node.allocatable));
     }
     if let Some(claims) = claims {
-        status.cluster_claims = known(claims, cluster_id, &status.version.kubernetes, hub_hash);
+        status.cluster_claims = known(
+            claims,
+            [(ID_CLAIM, cluster_id), (VERSION_CLAIM, &status.version.kubernetes)],
+            [(HUB_HASH_CLAIM, hub_hash), (AGENT_NAMESPACE_CLAIM, agent_namespace)],
+        );
     }
     if status == before {
         return None;
@@ -236,24 +242,24 @@ fn total<'a>(
 
 /// Sorted, what every cluster has first, and bounded: a claim of a cluster is not the hub's to
 /// store without end.
+///
+/// What is `given` the cluster may say otherwise; of `own` things, such as its ledgers, the agent knows
+/// better than anything there.
 fn known(
     claims: &[ManagedClusterClaim],
-    id: &str,
-    version: &str,
-    hub_hash: &str,
+    given: [(&str, &str); 2],
+    own_claims: [(&str, &str); 2],
 ) -> Vec<ManagedClusterClaim> {
-    let mut own: BTreeMap<&str, &str> = BTreeMap::new();
-    for (name, value) in [(ID_CLAIM, id), (VERSION_CLAIM, version)] {
-        own.insert(name, value);
-    }
+    let mut own: BTreeMap<&str, &str> = given.into();
     let mut others: BTreeMap<&str, &str> = BTreeMap::new();
     for claim in claims {
         let all = if own.contains_key(claim.name.as_str()) { &mut own } else { &mut others };
         all.insert(&claim.name, &claim.value);
     }
-    // Of its own ledgers the agent knows better than anything on the cluster.
-    others.remove(HUB_HASH_CLAIM);
-    own.insert(HUB_HASH_CLAIM, hub_hash);
+    for (name, value) in own_claims {
+        others.remove(name);
+        own.insert(name, value);
+    }
     own.into_iter()
         .chain(others.into_iter().take(MOST_CLAIMS))
         .filter(|(_, value)| !value.is_empty())

@@ -88,6 +88,9 @@ fn publish(seen: &Observed, work: &Work) -> Option<Action> {
     if status.retiring != work.status.retiring {
         changes.insert("retiring".into(), json!(status.retiring));
     }
+    if status.untold != work.status.untold {
+        changes.insert("untold".into(), json!(status.untold));
+    }
     let patch = json!({
         "metadata": { "uid": work.uid, "resourceVersion": work.resource_version },
         "status": changes,
@@ -136,11 +139,13 @@ fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus> {
     let mut conditions: Vec<Condition> = kept.cloned().chain(told).collect();
     conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
     let resource_status = ManifestResourceStatus { manifests };
+    let (retiring, untold) = removal::retiring(seen, book);
     Some(ManifestWorkStatus {
         conditions,
         resource_status,
         removal: work.status.removal.clone(),
-        retiring: removal::retiring(seen, book),
+        retiring,
+        untold,
     })
 }
 

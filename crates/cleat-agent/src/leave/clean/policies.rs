@@ -8,16 +8,16 @@ use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Part};
 use cleat_api::policy::name::PARENT_POLICY;
 use cleat_core::id::{Id, Target};
 use cleat_core::leave::clean::{Holder, Holders, Look, Observed, copies_on_record, id, objects};
-use cleat_core::policy::observed::{Kind, KindName, Served};
+use cleat_core::policy::observed::{Kind, KindName};
 use cleat_core::policy_sync::observed::Marked;
 use cleat_core::policy_sync::{listed, made_kinds};
-use cleat_runtime::kinds::{Mapped, Mapping};
 use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use serde_json::Value;
 
 use super::{Context, Error};
 use crate::policy_sync::marked_now;
+use crate::served_kind::served_kind;
 
 impl Context {
     /// Everything on the cluster that is marked as a template of a policy on record. Which of it is
@@ -76,7 +76,7 @@ impl Context {
             let marked = Marked::read(target, kind, live);
             for name in made_kinds(std::slice::from_ref(&marked)) {
                 if let Entry::Vacant(unread) = resources.entry(name) {
-                    let kind = self.kind(unread.key()).await;
+                    let kind = served_kind(&self.kinds, unread.key()).await;
                     unread.insert(kind);
                 }
             }
@@ -84,7 +84,7 @@ impl Context {
                 let of_policy = |one| LeftObject { source: template.source.clone(), ..one };
                 all.into_iter().map(of_policy).collect()
             });
-            made.insert(id, listed.ok_or_else(|| "not all kinds can be told now".to_owned()));
+            made.insert(id, listed);
         }
         made
     }
@@ -112,22 +112,6 @@ impl Context {
         match read {
             Ok(all) => Holders::Listed(all),
             Err(why) => Holders::Unknown(why),
-        }
-    }
-
-    async fn kind(&self, KindName { api_version, kind }: &KindName) -> Kind {
-        let mut found = self.kinds.map(api_version, kind).await;
-        if found == Mapping::NoSuchKind {
-            // What has no kind is taken for gone, so discovery must be as it is now.
-            self.kinds.forget();
-            found = self.kinds.map(api_version, kind).await;
-        }
-        match found {
-            Mapping::Mapped(Mapped { group, version, resource, namespaced }) => {
-                Kind::Served(Served { group, version, resource, namespaced })
-            }
-            Mapping::NoSuchKind => Kind::Absent,
-            Mapping::Unknown(why) => Kind::Unknown(why),
         }
     }
 }

@@ -101,8 +101,9 @@ pub fn ledgers(
             None => hubs.first().is_some_and(|only| hashes.insert(only.clone())),
         };
     }
-    let sources: BTreeSet<&str> =
-        records.iter().flat_map(|one| &one.spec.objects).map(|one| one.source.as_str()).collect();
+    let listed = records.iter().flat_map(|one| &one.spec.objects).map(|one| one.source.as_str());
+    let untold = records.iter().flat_map(|one| &one.spec.untold).map(|one| one.source.as_str());
+    let sources: BTreeSet<&str> = listed.chain(untold).collect();
     let ours = all.into_iter().filter(|ledger| {
         let spec = &ledger.spec;
         hashes.contains(&spec.hub_hash)

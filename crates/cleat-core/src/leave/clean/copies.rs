@@ -38,7 +38,7 @@ pub(super) fn rank(part: Part) -> Option<u16> {
     match part {
         Part::Copy => Some(0),
         Part::Template => Some(1),
-        Part::Key | Part::Place => None,
+        Part::Key | Part::Place | Part::Agent => None,
     }
 }
 
@@ -77,8 +77,12 @@ pub(super) fn spared(
             stays("it is younger than the record")
         }
         Part::Key | Part::Place => None,
+        Part::Agent => stays(AGENTS),
     }
 }
+
+/// Whoever asks for it takes it away afterwards, in an order of its own.
+const AGENTS: &str = "it is the agent's own";
 
 /// Whether something came after the record that lists it by name. The cluster may have joined another
 /// hub since, whose agent makes the same things with the same labels.
@@ -201,6 +205,7 @@ pub(super) fn removed(part: Part, live: &Value) -> Option<Write> {
         Part::Copy => deletion(live, Propagation::Orphan),
         Part::Template => disarmed(live).or_else(|| deletion(live, Propagation::Background)),
         Part::Key | Part::Place => deletion(live, Propagation::Background),
+        Part::Agent => None,
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use cleat_api::leftoverrecord::condition;
+use cleat_api::leftoverrecord::{Part, condition};
 
 use super::{Fate, Observed, fates, id};
 use crate::condition::{Said, Status};
@@ -17,6 +17,8 @@ pub struct Report {
     pub gone: usize,
     /// What stays, and why.
     pub stays: Vec<(Id, String)>,
+    /// What is there of the agent itself, which goes only if somebody asks for it.
+    pub agent: Vec<Id>,
     /// What should have gone and has not, and why.
     pub stuck: Vec<(Id, String)>,
 }
@@ -29,6 +31,7 @@ pub fn report(seen: &Observed) -> Report {
         let said = refused.get(&id).cloned();
         match fate {
             Fate::Gone => report.gone += 1,
+            Fate::Stays(_) if object.part == Some(Part::Agent) => report.agent.push(id),
             Fate::Stays(why) => match said {
                 // Our mark is still on it, and it would go with the ledger.
                 Some(said) => report.stuck.push((id, format!("our mark cannot come off: {said}"))),

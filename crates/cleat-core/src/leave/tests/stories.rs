@@ -461,7 +461,7 @@ fn a_look_that_is_not_allowed_any_more_takes_back_no_release() {
 
 #[test]
 fn large_records_come_in_parts() {
-    use crate::leave::record::{missing, write_down};
+    use crate::leave::record::{append, leave, missing};
     let objects: std::vec::Vec<cleat_api::leftoverrecord::LeftObject> = (0..2500)
         .map(|index| cleat_api::leftoverrecord::LeftObject {
             resource: "configmaps".to_string(),
@@ -471,8 +471,8 @@ fn large_records_come_in_parts() {
         .collect();
     let world = World::new("Needless");
     let more = missing(&[], objects.iter());
-    let actions =
-        write_down(&world.cluster(), &[], cleat_api::leftoverrecord::Reason::Needless, &more);
+    let leave = leave(&world.cluster(), cleat_api::leftoverrecord::Reason::Needless);
+    let actions = append(&leave, &[], &more);
     let counts: std::vec::Vec<_> = actions
         .iter()
         .map(|action| match &action.write {

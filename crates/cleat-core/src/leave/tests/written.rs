@@ -356,3 +356,71 @@ fn what_a_policy_said_to_keep_since_its_agent_was_heard_was_to_go_with_the_recor
     }
     assert_eq!(kept(None), "ab", "it cannot be read");
 }
+
+#[test]
+fn a_policy_of_which_the_agent_never_said_a_word_is_named_with_what_the_agent_says() {
+    let mut world = told("Required");
+    let conditions = world.cluster["status"]["conditions"].as_array_mut().unwrap();
+    let released = conditions.iter_mut().find(|one| one["type"] == "ResourcesReleased").unwrap();
+    released["message"] = json!("Not everything is removed: 1 policy; policy p cannot say.");
+    let mut seen = world.observe(false);
+    let metadata = serde_json::from_value(json!({
+        "name": "p", "namespace": NAME, "uid": "u",
+        "finalizers": [crate::policy_sync::HOLD], "deletionTimestamp": "1970-01-01T00:20:00Z",
+    }));
+    let mut policy = Carried::bare(Kind::Policy, &metadata.unwrap());
+    seen.carried = Ok(std::vec![policy.clone()]);
+    let said = said_later(seen.clone());
+    let expected = "policy p: its agent has not said what stays of it. It says: Not everything is \
+                    removed: 1 policy; policy p cannot say.";
+    assert!(said.contains(expected), "{said}");
+    // One that counts what has yet to go is at work.
+    policy.remaining = Some(Vec::new());
+    seen.carried = Ok(std::vec![policy]);
+    assert!(!said_later(seen).contains("has not said what stays"));
+}
+
+#[test]
+fn that_there_was_more_than_could_be_told_is_on_record_before_it_is_let_go_of() {
+    let mut world = told("Required");
+    for _ in 0..4 {
+        world.hub(None, false, 99).unwrap();
+    }
+    world.agent(true);
+    // The last it says of one of them: nothing is listed, and something stays.
+    let work = world.works.get_mut("other").unwrap();
+    work["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:20:00Z");
+    work["metadata"]["finalizers"] = json!([cleat_api::manifestwork::LEAVE_FINALIZER]);
+    work["status"]["removal"] = json!({ "untold": 7 });
+    let untold = |world: &World| -> Vec<Value> {
+        world.records.values().map(|one| one["spec"]["untold"].clone()).collect()
+    };
+    assert_eq!(untold(&world), [] as [Value; 0]);
+    world.hub(None, false, 99).unwrap();
+    assert_eq!(untold(&world), [json!([{ "source": "other", "count": 7 }])]);
+    assert!(world.works.contains_key("other"), "it was let go of before that");
+    world.hub(None, false, 99).unwrap();
+    assert!(!world.works.contains_key("other"));
+    assert_eq!(untold(&world).len(), 1, "once is enough");
+}
+
+#[test]
+fn a_record_of_a_lost_cluster_says_when_its_agent_was_heard() {
+    let mut world = told("Required");
+    world.cluster["metadata"]["annotations"]["cleat.dev/cluster-destroyed"] = json!(NAME);
+    for work in world.works.values_mut() {
+        work["status"]["untold"] = json!(3);
+    }
+    world.hub(None, false, 99).unwrap();
+    let record = world.records.values().next().unwrap().clone();
+    assert_eq!(record["spec"]["agentLastHeard"], "1970-01-01T00:16:40Z");
+    assert_eq!(record["spec"]["untold"].as_array().unwrap().len(), 3);
+    for _ in 0..9 {
+        world.hub(None, false, 99).unwrap();
+    }
+    assert!(world.gone);
+    assert_eq!(
+        world.records.values().next().unwrap()["spec"]["objects"],
+        record["spec"]["objects"]
+    );
+}

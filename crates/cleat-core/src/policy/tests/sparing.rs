@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::id::{Id, Target};
 use crate::policy::observed::*;
 use crate::policy::spare::judge;
-use crate::policy::{plan, reads, report};
+use crate::policy::{must_be_sure, plan, reads, report};
 use crate::work::contents::{Contents, Found};
 use crate::write::Plan;
 
@@ -90,6 +90,16 @@ fn a_policy_of_a_leaving_cluster_took_along_what_others_had_put_into_its_namespa
     let seen = going(vec![entry("a", true, "uid-a"), made()], None);
     assert_eq!(verbs(&plan(&seen)), [["delete pods"]]);
     assert!(reads(&seen).missing.is_empty());
+}
+
+#[test]
+fn that_everything_is_gone_was_believed_of_a_watch() {
+    let mut seen = going(vec![made()], Some(Contents::Ours));
+    assert!(!must_be_sure(&seen, &plan(&seen)), "a delete takes only what it means");
+    seen.cluster.objects.insert(web().id, Seen::Absent);
+    assert!(must_be_sure(&seen, &plan(&seen)), "it lets go");
+    seen.controller.departure = Departure::Staying;
+    assert!(!must_be_sure(&seen, &plan(&seen)), "its cluster stays");
 }
 
 #[test]

@@ -97,11 +97,11 @@ fn mistaken(fault: Fault, mut seen: Observed) -> Observed {
         seen.replica = Copy::Absent;
     }
     match fault {
-        Fault::NothingIsMarked => seen.marked = Some(Vec::new()),
+        Fault::NothingIsMarked => seen.marked = Ok(Vec::new()),
         Fault::AcceptedIsGone => {
             seen.marked.iter_mut().for_each(|all| all.retain(|one| !one.deleting));
         }
-        Fault::UnseenIsGone => drop(seen.marked.get_or_insert_default()),
+        Fault::UnseenIsGone => seen.marked = Ok(seen.marked.unwrap_or_default()),
         Fault::PrunesNoMore => {
             seen.marked.iter_mut().flatten().for_each(|one| one.prunes = false);
             if let (Copy::Present(local), Copy::Present(hub)) = (&mut seen.local, &seen.replica) {

@@ -347,7 +347,7 @@ fn a_hub_that_does_not_say_whether_the_cluster_leaves_takes_nothing_away() {
     let seen = crate::policy_sync::Observed { leaving: blind, ..world.observe() };
     assert_eq!(plan(&seen), crate::write::Plan::new());
     assert!(crate::policy_sync::report(&seen).wake.is_some());
-    let seen = crate::policy_sync::Observed { marked: None, ..world.observe() };
+    let seen = crate::policy_sync::Observed { marked: Err(String::new()), ..world.observe() };
     assert_eq!(plan(&seen), crate::write::Plan::new());
 }
 
@@ -528,7 +528,7 @@ fn names_that_are_taken_or_given_twice_are_complained_about() {
     let taken = world.templates["a"].clone();
     for _ in 0..4 {
         world.advance(jiff::SignedDuration::from_secs(1));
-        let seen = crate::policy_sync::Observed { marked: Some(Vec::new()), ..world.observe() };
+        let seen = crate::policy_sync::Observed { marked: Ok(Vec::new()), ..world.observe() };
         let mut steps = plan(&seen);
         if steps.is_empty() {
             steps = crate::policy_sync::report(&seen).publish;

@@ -173,7 +173,11 @@ impl World {
             kinds: kinds.collect::<BTreeMap<KindName, TemplateKind>>(),
             live: live.collect(),
             resources: resources.collect(),
-            marked: (!self.unmarked).then_some(marked),
+            marked: match self.unmarked {
+                true => Err("configurationpolicies were not read yet".into()),
+                false => Ok(marked),
+            },
+            still: Ok(Vec::new()),
             leaving: Ok(self.leaving),
             heard: self.heard.clone(),
             defined: if self.undefined { Defined::Goes } else { Defined::Stands },

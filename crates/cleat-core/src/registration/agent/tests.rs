@@ -20,6 +20,7 @@ fn facts() -> Facts {
         claims: Some(Vec::new()),
         cluster_id: "id-1".to_string(),
         hub_hash: "hash-1".to_string(),
+        agent_namespace: String::new(),
     }
 }
 
@@ -109,10 +110,14 @@ fn claims_are_sorted_and_bounded_and_may_replace_ours() {
     claims.reverse();
     claims.push(claim(ID_CLAIM.to_string(), "own"));
     claims.push(claim(HUB_HASH_CLAIM.to_string(), "another hub's"));
-    let all = known(&claims, "id-1", "v1", "hash-1");
+    claims.push(claim(AGENT_NAMESPACE_CLAIM.to_string(), "another's"));
+    let given = [(ID_CLAIM, "id-1"), (VERSION_CLAIM, "v1")];
+    let own = [(HUB_HASH_CLAIM, "hash-1"), (AGENT_NAMESPACE_CLAIM, "")];
+    let all = known(&claims, given, own);
     assert_eq!(all.len(), MOST_CLAIMS + 3);
-    // Which ledgers are ours nobody but the agent may say.
+    // Which ledgers are ours, and where it lives, nobody but the agent may say.
     assert_eq!((&*all[0].name, &*all[0].value), (HUB_HASH_CLAIM, "hash-1"));
+    assert!(all.iter().all(|one| one.name != AGENT_NAMESPACE_CLAIM));
     assert_eq!((&*all[1].name, &*all[1].value), (ID_CLAIM, "own"));
     assert_eq!(all[3].name, "x00");
     assert!(all[3..].is_sorted());

@@ -25,8 +25,7 @@ use crate::write::{Action, Side, Write};
 /// How many objects that cannot go are named.
 const NAMED: usize = 50;
 
-/// How many objects are told of that left the manifests, or whose work the hub does not have: the
-/// status that tells them has to be stored.
+/// How many objects are told of that left the manifests: the status that tells them has to be stored.
 const RETIRING: usize = 2500;
 
 /// All three, as they are now.
@@ -54,7 +53,7 @@ pub(super) fn removal(seen: &Observed, work: &Work, book: &Book) -> Removal {
     let remaining =
         counts.into_iter().map(|(resource, count)| ResourceCount { resource, count }).collect();
     let left = before.map(|old| old.left.clone()).unwrap_or_default();
-    Removal { remaining, blocked, left }
+    Removal { remaining, blocked, left, untold: 0 }
 }
 
 /// That the hub has yet to write down what stays, if so.
@@ -114,7 +113,7 @@ pub fn stranded(seen: &Observed) -> Option<Vec<LeftObject>> {
 }
 
 fn stranded_of(seen: &Observed, book: &Book) -> Vec<LeftObject> {
-    let left = left(seen, book).into_iter().take(RETIRING);
+    let left = left(seen, book).into_iter();
     left.map(|object| LeftObject { source: seen.name.clone(), ..object }).collect()
 }
 
@@ -125,8 +124,8 @@ pub(crate) fn is_stranded_told(seen: &Observed, book: &Book) -> bool {
 }
 
 /// What the ledger has and the manifests have not, unless it goes by itself: should the cluster be
-/// lost, nothing else on the hub names it.
-pub(super) fn retiring(seen: &Observed, book: &Book) -> Vec<LeftObject> {
+/// lost, nothing else on the hub names it. With how many more there are than can be told.
+pub(super) fn retiring(seen: &Observed, book: &Book) -> (Vec<LeftObject>, i64) {
     let wanted: BTreeSet<&Id> = seen.wanted.iter().filter_map(|one| one.place.id()).collect();
     let others = book.ids().into_iter().filter(|id| !wanted.contains(*id));
     let mut found = Vec::new();
@@ -148,8 +147,9 @@ pub(super) fn retiring(seen: &Observed, book: &Book) -> Vec<LeftObject> {
         };
         found.push(LeftObject { uid, stays, ..listed(seen, book, id) });
     }
+    let more = i64::try_from(found.len().saturating_sub(RETIRING)).unwrap_or(i64::MAX);
     found.truncate(RETIRING);
-    found
+    (found, more)
 }
 
 /// An object of the ledger, as far as its place goes.

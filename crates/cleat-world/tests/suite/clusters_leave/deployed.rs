@@ -2,8 +2,12 @@
 //! the rights that it takes away, and no others.
 
 use anyhow::{Context as _, Result};
+use cleat_agent::leave::clean::take_agent_away;
+use cleat_agent::registration::Keep;
 use cleat_api::managedcluster::RemoveStrategy::Required;
-use cleat_core::leave::parts::{BOOTSTRAP, CREDENTIALS, NAME, binding_name};
+use cleat_api::managedcluster::{AGENT_NAMESPACE_CLAIM, ManagedCluster};
+use cleat_core::leave::clean::id;
+use cleat_core::leave::parts::{BOOTSTRAP, CREDENTIALS, NAME, binding_name, namespace_on_record};
 use cleat_world::world::Credentials;
 use cleat_world::{eventually, within};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -15,7 +19,7 @@ use kube::api::{Api, PostParams};
 use serde_json::json;
 
 use super::party::Party;
-use crate::{create, parse};
+use crate::{create, parse, seen};
 
 /// What `cleat join --deploy` puts on the cluster, as far as it is to be taken away again.
 struct Deployed {
@@ -99,6 +103,18 @@ impl Deployed {
         self.party.leave().await?;
         self.party.left().await?;
         within("the agent to end", self.party.presence.until_left()).await?;
+        self.without_parts().await?;
+        let namespaces: Api<Namespace> = Api::all(self.agent.clone());
+        eventually("the agent's rights to end", || async {
+            Ok(namespaces.get_opt("default").await.is_err().then_some(()))
+        })
+        .await?;
+        self.party.stop_agent().await;
+        Ok(())
+    }
+
+    /// Nothing of the agent but its namespace is there.
+    async fn without_parts(&self) -> Result<()> {
         eventually("the agent's parts to go", || async {
             let parts = [
                 self.all::<Secret>().get_opt(CREDENTIALS).await?.is_some(),
@@ -109,15 +125,46 @@ impl Deployed {
             ];
             Ok((parts == [false; 5]).then_some(()))
         })
-        .await?;
-        let namespaces: Api<Namespace> = Api::all(self.agent.clone());
-        eventually("the agent's rights to end", || async {
-            Ok(namespaces.get_opt("default").await.is_err().then_some(()))
-        })
-        .await?;
-        self.party.stop_agent().await;
-        Ok(())
+        .await
     }
+}
+
+#[tokio::test]
+async fn the_agent_of_a_lost_cluster_was_on_no_record() -> Result<()> {
+    let mut deployed = Deployed::new("lostagent").await?;
+    let home = deployed.home.clone();
+    seen(&deployed.party.fleet.clusters(), &deployed.party.name, |one: &ManagedCluster| {
+        let mut claims = one.status.iter().flat_map(|status| &status.cluster_claims);
+        claims.any(|claim| claim.name == AGENT_NAMESPACE_CLAIM && claim.value == home)
+    })
+    .await
+    .context("the hub was not told where the agent lives")?;
+    deployed.party.lose().await?;
+    let binding = binding_name(&home);
+    let own = [
+        format!("secrets {home}/{BOOTSTRAP}"),
+        format!("secrets {home}/{CREDENTIALS}"),
+        format!("serviceaccounts {home}/{NAME}"),
+        format!("namespaces {home}"),
+        format!("deployments.apps {home}/{NAME}"),
+        format!("clusterrolebindings.rbac.authorization.k8s.io {binding}"),
+    ];
+    let left = deployed.party.on_record().await?;
+    let left: Vec<String> = left.iter().map(|one| id(one).to_string()).collect();
+    assert!(own.iter().all(|one| left.contains(one)) && left.len() == own.len(), "{left:?}");
+    let report = deployed.party.clean(false).await?;
+    let there: Vec<String> = report.agent.iter().map(ToString::to_string).collect();
+    assert!(own.iter().all(|one| there.contains(one)), "{there:?}");
+    assert_eq!((report.stays, report.stuck), (vec![], vec![]));
+    deployed.all::<Deployment>().get(NAME).await.context("nobody asked for it")?;
+    // As `--agent` does, with what is on record.
+    let records = deployed.party.records().await?;
+    let namespace = namespace_on_record(&records).context("where does it live?")?.to_owned();
+    take_agent_away(&deployed.party.cluster, &Keep::Secret { namespace }).await;
+    deployed.without_parts().await?;
+    let report = deployed.party.clean(true).await?;
+    assert!(report.agent.len() <= 1, "its namespace may be going: {:?}", report.agent);
+    Ok(())
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ impl Party {
         self.left().await
     }
 
-    async fn records(&self) -> Result<Vec<LeftoverRecord>> {
+    pub(super) async fn records(&self) -> Result<Vec<LeftoverRecord>> {
         let records: Api<LeftoverRecord> = Api::all(self.fleet.hub.clone());
         let all = records.list(&ListParams::default()).await?.items;
         Ok(all.into_iter().filter(|one| one.spec.cluster == self.name).collect())

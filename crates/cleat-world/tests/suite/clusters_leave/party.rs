@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use cleat_agent::leave::Presence;
-use cleat_agent::registration::{Keep, Live, live};
+use cleat_agent::registration::{Credentials, Keep, Line, Live, Rotation, live};
 use cleat_agent::{Member, start_stories, work};
 use cleat_api::appliedmanifestwork::AppliedManifestWork;
 use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord};
@@ -38,6 +38,8 @@ pub(super) struct Party {
     pub(super) joined: ManagedCluster,
     hub_client: Client,
     keep: Option<Keep>,
+    /// What it joined with, if it did as any other.
+    credentials: Option<Credentials>,
     /// For how long the agent waits before it lets go of what its hub does not have any more.
     pub(super) grace: Option<SignedDuration>,
     agent: Option<Tasks>,
@@ -55,7 +57,7 @@ impl Party {
         let groups = agent.groups().into_iter().chain(["system:authenticated".to_owned()]);
         config.auth_info.impersonate_groups = Some(groups.collect());
         let hub_client = Client::try_from(config)?;
-        Self::start(fleet, name, link, hub_client, None).await
+        Self::start(fleet, name, link, hub_client, None, None).await
     }
 
     /// One whose agent joined as any other, and keeps its credentials on the cluster.
@@ -71,7 +73,7 @@ impl Party {
         let (link, _) = fleet.world.hub.link().await?;
         let hub_client = credentials.connect().await?;
         let keep = fleet.keep(&name);
-        Self::start(fleet, name, link, hub_client, Some(keep)).await
+        Self::start(fleet, name, link, hub_client, Some(keep), Some(credentials)).await
     }
 
     async fn start(
@@ -80,6 +82,7 @@ impl Party {
         link: Link,
         hub_client: Client,
         keep: Option<Keep>,
+        credentials: Option<Credentials>,
     ) -> Result<Self> {
         let cluster = fleet.cluster_client();
         let mut party = Self {
@@ -91,6 +94,7 @@ impl Party {
             presence: Presence::default(),
             hub_client,
             keep,
+            credentials,
             grace: None,
             agent: None,
         };
@@ -129,6 +133,11 @@ impl Party {
             keep: self.keep.clone(),
             deployment: None,
         };
+        let rotation = self.keep.clone().zip(self.credentials.clone());
+        let rotation = rotation.map(|(keep, credentials)| {
+            let line = Line::new(hub_client.clone());
+            Rotation { line, keep, credentials, lifetime_seconds: None }
+        });
         live(
             Live {
                 name: self.name.clone(),
@@ -138,7 +147,7 @@ impl Party {
                 cluster_client,
                 clock: Clock::system(),
                 dice: Arc::new(|| 0),
-                rotation: None,
+                rotation,
                 presence: self.presence.clone(),
             },
             &tasks,

@@ -1,6 +1,8 @@
 //! Policies of a cluster that leaves: what they made goes or stays as the strategy says, nothing of
 //! theirs is forgotten, and no copy of them is left.
 
+use std::sync::atomic::Ordering;
+
 use anyhow::{Context as _, Result};
 use cleat_api::configurationpolicy::ConfigurationPolicy;
 use cleat_api::leftoverrecord::Part;
@@ -11,14 +13,18 @@ use cleat_hub::clusters;
 use cleat_runtime::tasks::Tasks;
 use cleat_world::eventually;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use kube::ResourceExt as _;
-use kube::api::{Api, ListParams, Patch};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, ApiResource, DynamicObject, ListParams, Patch};
+use kube::core::GroupVersionKind;
+use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use super::guard::Guard;
 use super::party::Party;
+use super::required::{definition, gear};
+use super::stale::Half;
 use super::unreachable::unrecognized;
-use crate::{create, gone, seen};
+use crate::{create, delete, gone, seen};
 
 impl Party {
     fn replicas(&self) -> Api<Policy> {
@@ -227,6 +233,72 @@ async fn a_policy_that_could_not_be_pruned_was_never_named() -> Result<()> {
     guard.remove().await
 }
 
+/// Somebody takes a template's hold away: nobody prunes what it made any more.
+#[tokio::test]
+async fn what_a_policy_was_to_prune_stayed_and_was_on_no_record() -> Result<()> {
+    for goes in [true, false] {
+        let mut party = Party::new("unpruned", Required).await?;
+        let made = party.policy("root.p", &[("orders", "DeleteIfCreated")]).await?;
+        let guard = Guard::refusing(&party, "orders").await?;
+        party.leave().await?;
+        party.says("UnjoinFailed", "True", "orders are open").await?;
+        let templates: Api<ConfigurationPolicy> =
+            Api::namespaced(party.cluster.clone(), &party.name);
+        let stripped = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+        templates.patch("orders", &Default::default(), &stripped).await?;
+        let named = format!("policy root.p: configmaps {}/orders (it is there", party.name);
+        let said = party.says("UnjoinFailed", "True", &named).await?;
+        assert!(said.contains("delete it, or let it stay"), "{said}");
+        party.stays(&made).await?;
+        guard.allow();
+        if goes {
+            delete(&party.maps(), "orders").await?;
+        } else {
+            let needless = json!({ "spec": { "removeStrategy": "Needless" } });
+            party.fleet.patch(&party.name, needless).await?;
+        }
+        party.left().await?;
+        let kept = ["orders", "root.p", "kept by removeStrategy Needless"];
+        let expected = if goes { vec![] } else { vec![kept.map(ToOwned::to_owned)] };
+        assert_eq!(party.recorded().await?, expected);
+        party.no_policies().await?;
+        party.stop_agent().await;
+        guard.remove().await?;
+    }
+    Ok(())
+}
+
+/// What a policy made is of a group that nobody answers for: nobody can tell whether it is there.
+#[tokio::test]
+async fn a_policy_that_could_not_say_what_stays_hung_a_leave_without_a_word() -> Result<()> {
+    let mut party = Party::new("mute", Required).await?;
+    let group = format!("{}.example", party.name);
+    let definitions: Api<CustomResourceDefinition> = Api::all(party.cluster.clone());
+    create(&definitions, definition(&group)).await?;
+    let wanted = template("gear", "DeleteIfCreated", gear(&group, &party.name));
+    party.enforced(party.replica_of("root.p", vec![wanted])).await?;
+    party.stop_agent().await;
+    let half = Half::new(&party.cluster, &group);
+    party.start_agent_on(Client::new(half.clone(), "default"));
+    party.leave().await?;
+    let said = party.says("UnjoinFailed", "True", "what stays of it (it cannot be told").await?;
+    assert!(said.starts_with("policy root.p: "), "{said}");
+    let made = format!("configurationpolicies {}/gear made Gear g", party.name);
+    for part in [&made, &group, "kubectl get apiservices"] {
+        assert!(said.contains(part), "{said}");
+    }
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(&group, "v1", "Gear"));
+    let gears: Api<DynamicObject> = Api::namespaced_with(party.cluster.clone(), &party.name, &kind);
+    let live = gears.get("g").await.context("nobody could tell what stays")?;
+    assert_eq!(live.metadata.deletion_timestamp, None);
+    half.stale.store(false, Ordering::SeqCst);
+    party.left().await?;
+    assert!(gears.get_opt("g").await?.is_none(), "it was to be pruned");
+    party.no_policies().await?;
+    party.stop_agent().await;
+    delete(&definitions, &format!("gears.{group}")).await
+}
+
 #[tokio::test]
 async fn what_a_policy_could_not_prune_stays_when_the_strategy_changes() -> Result<()> {
     let mut party = Party::new("changesp", Required).await?;
@@ -321,7 +393,9 @@ async fn what_no_agent_had_told_of_a_policy_is_found_by_its_marks() -> Result<()
         let left = party.on_record().await?;
         let known: Vec<_> = left.iter().map(|one| (one.part, &*one.name, &*one.uid)).collect();
         let place = (Some(Part::Place), &*party.name, "");
-        assert_eq!(known, [place, (Some(Part::Copy), "root.p", "")]);
+        let copy = (Some(Part::Copy), "root.p", "");
+        assert_eq!(known, [(None, "goes", ""), (None, "none", ""), place, copy]);
+        assert!(left[..2].iter().all(|one| one.believed && one.why.contains("never told")));
         let report = party.clean(false).await?;
         let stays: Vec<_> = report.stays.iter().map(|(id, _)| &*id.name).collect();
         let kept = if strategy == Required { vec!["none"] } else { vec!["goes", "none"] };

@@ -3,6 +3,7 @@
 use anyhow::{Context as _, Result};
 use cleat_api::managedcluster::RemoveStrategy::{Needless, Required};
 use cleat_api::manifestwork::ManifestWork;
+use jiff::Timestamp;
 use kube::ResourceExt as _;
 use kube::api::Patch;
 use serde_json::json;
@@ -37,6 +38,30 @@ async fn what_had_left_the_manifests_was_on_no_record_of_a_lost_cluster() -> Res
     assert_eq!((report.stays, report.stuck), (vec![], vec![]));
     party.absent("a").await?;
     party.absent("held").await?;
+    party.no_ledgers().await
+}
+
+/// The hub's status may be older than the cluster, which nobody can ask any more.
+#[tokio::test]
+async fn what_an_agent_never_told_of_was_on_no_record_of_a_lost_cluster() -> Result<()> {
+    let mut party = Party::new("nevertold", Required).await?;
+    let begun = Timestamp::now();
+    party.work("w", vec![party.map("a"), party.map("b")], json!({})).await?;
+    party.stop_agent().await;
+    let older = json!({ "status": { "resourceStatus": { "manifests": [] } } });
+    party.works().patch_status("w", &Default::default(), &Patch::Merge(older)).await?;
+    party.lose().await?;
+    let left = party.on_record().await?;
+    let listed: Vec<_> = left.iter().map(|one| (&*one.name, &*one.kind, one.believed)).collect();
+    assert_eq!(listed, [("a", "ConfigMap", true), ("b", "ConfigMap", true)]);
+    assert!(left.iter().all(|one| one.why.ends_with("its agent never told of it")), "{left:?}");
+    let heard = party.records().await?[0].spec.agent_last_heard.clone().context("from when?")?.0;
+    assert!(heard.duration_since(begun).abs().as_secs() < 600, "{heard}");
+    // The cluster knows better, and what is there bears our mark.
+    let report = party.clean(false).await?;
+    assert_eq!((report.stays, report.stuck), (vec![], vec![]));
+    party.absent("a").await?;
+    party.absent("b").await?;
     party.no_ledgers().await
 }
 

@@ -28,9 +28,17 @@ const GROUP: &str = "stale.cleat.example";
 
 /// A client to which the server says, while it is so, that it cannot tell what a group serves.
 #[derive(Clone)]
-struct Half {
+pub(super) struct Half {
     through: Client,
-    stale: Arc<AtomicBool>,
+    group: String,
+    pub(super) stale: Arc<AtomicBool>,
+}
+
+impl Half {
+    pub(super) fn new(through: &Client, group: &str) -> Self {
+        let stale = Arc::new(AtomicBool::new(true));
+        Self { through: through.clone(), group: group.to_owned(), stale }
+    }
 }
 
 impl Service<Request<Body>> for Half {
@@ -43,7 +51,7 @@ impl Service<Request<Body>> for Half {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let Self { through, stale } = self.clone();
+        let Self { through, group, stale } = self.clone();
         Box::pin(async move {
             let asked = request.uri().path() == "/apis";
             let response = through.send(request).await?;
@@ -53,8 +61,9 @@ impl Service<Request<Body>> for Half {
             let (mut parts, body) = response.into_parts();
             let mut groups: Value = serde_json::from_slice(&body.collect().await?.to_bytes())?;
             let all = groups["items"].as_array_mut().ok_or("discovery in one document")?;
+            all.retain(|one| one["metadata"]["name"] != *group);
             all.push(json!({
-                "metadata": { "name": GROUP },
+                "metadata": { "name": group },
                 "versions": [{ "version": "v1", "resources": [], "freshness": "Stale" }],
             }));
             parts.headers.remove(http::header::CONTENT_LENGTH);
@@ -71,7 +80,7 @@ async fn a_namespace_waits_while_a_group_cannot_be_seen() -> Result<()> {
         json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": inner } });
     party.work("w", vec![namespace, party.map("m")], json!({})).await?;
     party.stop_agent().await;
-    let half = Half { through: party.cluster.clone(), stale: Arc::new(AtomicBool::new(true)) };
+    let half = Half::new(&party.cluster, GROUP);
     party.start_agent_on(Client::new(half.clone(), "default"));
     party.leave().await?;
     seen(&party.works(), "w", |work: &ManifestWork| {

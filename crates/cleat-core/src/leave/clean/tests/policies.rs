@@ -295,7 +295,8 @@ fn a_cluster_that_was_to_keep_everything_loses_the_copies_all_the_same() {
     cluster.spec.remove_strategy = RemoveStrategy::Needless;
     let all = [copy(), template(), made(), place()];
     let more: Vec<&LeftObject> = all.iter().collect();
-    let actions = crate::leave::record::write_down(&cluster, &[], Reason::Unreachable, &more);
+    let leave = crate::leave::record::leave(&cluster, Reason::Unreachable);
+    let actions = crate::leave::record::append(&leave, &[], &more);
     let Write::Create(record) = &actions[0].write else { panic!() };
     let record: LeftoverRecord = serde_json::from_value(record.clone()).unwrap();
     let stays: Vec<_> = record.spec.objects.iter().map(|one| one.stays).collect();
