@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use cleat_api::leftoverrecord::LeftObject;
 use cleat_api::removalpreview::{
-    PLAN_LABEL, RemovalPreview, RemovalPreviewSpec, RemovalPreviewStatus,
+    PLAN_LABEL, RemovalPreview, RemovalPreviewSpec, RemovalPreviewStatus, UNANSWERED,
 };
 use cleat_core::id::{Id, Target};
-use cleat_core::preview::{Part, plan_hash};
+use cleat_core::preview::{Believed, Part, plan_hash};
 use cleat_core::write::{Action, Side, Write};
 use cleat_runtime::execute::Executor;
 use jiff::{SignedDuration, Timestamp};
@@ -68,7 +68,11 @@ impl Foreseen {
     }
 
     pub(crate) fn parts(&self) -> Vec<Part> {
-        let part = |one: &Answer| Part { cluster: one.cluster.clone(), answer: one.answer.clone() };
+        let part = |one: &Answer| Part {
+            cluster: one.cluster.clone(),
+            answer: one.answer.clone(),
+            believed: Believed::of(&one.believed),
+        };
         self.clusters.iter().map(part).collect()
     }
 }
@@ -112,8 +116,10 @@ pub(crate) async fn ask(
             }
         }
     }
-    let names: Vec<(String, String)> =
-        asked.iter().map(|(name, one)| (one.cluster.clone(), name.clone())).collect();
+    let names: Vec<(String, String, bool)> = asked
+        .iter()
+        .map(|(name, one)| (one.cluster.clone(), name.clone(), answers.contains_key(name)))
+        .collect();
     let mut clusters: BTreeMap<String, Answer> = BTreeMap::new();
     let answered = asked.into_iter().map(|(name, mut one)| {
         one.answer = answers.remove(&name);
@@ -135,8 +141,12 @@ pub(crate) async fn ask(
     }
     let foreseen = Foreseen::of(subject, clusters.into_values().collect(), general);
     let label = subject.label(&foreseen.plan);
-    for (cluster, name) in names {
-        let patch = json!({ "metadata": { "labels": { PLAN_LABEL: label } } });
+    for (cluster, name, answered) in names {
+        let silent = foreseen.clusters.iter().find(|one| one.cluster == cluster && !answered);
+        let unanswered = silent.map(|one| Believed::of(&one.believed).to_string());
+        let patch = json!({ "metadata": {
+            "labels": { PLAN_LABEL: label }, "annotations": { UNANSWERED: unanswered },
+        } });
         perform(&executor, "name the plan", on(&cluster, &name, Write::Merge(patch))).await?;
     }
     Ok(foreseen)
@@ -194,10 +204,19 @@ pub(super) async fn earlier(
     let mut parts: BTreeMap<String, Part> = BTreeMap::new();
     for one in found {
         let cluster = one.namespace().unwrap_or_default();
-        let answer = one.status.filter(|status| status.answered_at.is_some());
+        let unanswered = one.annotations().get(UNANSWERED).cloned();
+        let answered = unanswered.is_none();
+        let believed = unanswered.and_then(|text| Believed::parse(&text)).unwrap_or_default();
+        let answer = one.status.filter(|status| answered && status.answered_at.is_some());
         match parts.get_mut(&cluster) {
-            Some(before) => before.answer = joined(before.answer.take(), answer),
-            None => drop(parts.insert(cluster.clone(), Part { cluster, answer })),
+            Some(before) => {
+                before.answer = joined(before.answer.take(), answer);
+                // All that did not answer in a cluster bear the same.
+                if !answered {
+                    before.believed = believed;
+                }
+            }
+            None => drop(parts.insert(cluster.clone(), Part { cluster, answer, believed })),
         }
     }
     Ok((!parts.is_empty()).then(|| parts.into_values().collect()))
