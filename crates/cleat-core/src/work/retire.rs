@@ -197,7 +197,7 @@ fn is_holder(id: &Id) -> bool {
 }
 
 /// Whether an object goes when this namespace or this definition goes.
-fn is_inside(holder: &Id, id: &Id) -> bool {
+pub(super) fn is_inside(holder: &Id, id: &Id) -> bool {
     match (&*holder.group, &*holder.resource) {
         ("", "namespaces") => id.namespace == holder.name,
         ("apiextensions.k8s.io", "customresourcedefinitions") => holder
