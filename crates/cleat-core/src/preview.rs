@@ -5,6 +5,7 @@
 //! [`crate::work::proposal`].
 
 mod answer;
+mod applied;
 mod differences;
 mod digest;
 mod expire;
@@ -15,6 +16,7 @@ mod large;
 mod tests;
 
 pub use answer::{Inquiry, Tried, listed, objects};
+pub use applied::three_way;
 pub use differences::differences;
 pub use digest::{Believed, Part, changes, plan_hash};
 pub use expire::{Expiring, expire};

@@ -69,7 +69,9 @@ pub(super) async fn questions(hub_client: &Client, subject: &Subject) -> Result<
         Subject::Policy { .. } | Subject::Binding { .. } | Subject::Placement { .. } => {
             return of_policies(hub_client, subject).await;
         }
-        Subject::Apply { documents } => return apply::questions(hub_client, documents).await,
+        Subject::Apply { documents, how } => {
+            return apply::questions(hub_client, documents, *how).await;
+        }
         // It is looked at where it is.
         Subject::Object { .. } => Vec::new(),
     };
