@@ -92,6 +92,15 @@ fn what_stands_in_the_way_is_told() {
         told(Tried::Accepted { finalizers: vec!["x/y".to_string()] }),
         ["waits for finalizer x/y"]
     );
+    let absent = "waits for finalizer x/y; nobody serves it".to_string();
+    let inquiry = Inquiry {
+        tried: Tried::Accepted { finalizers: ["x/y", "x/z"].map(String::from).to_vec() },
+        unserved: [("x/y".to_string(), absent.clone())].into(),
+        ..Inquiry::default()
+    };
+    let all = vec![foreseen(map.clone(), Prospect::Delete)];
+    let seen = objects("shop", all, &[(map.clone(), inquiry)].into(), &[map.clone()].into());
+    assert_eq!(seen[0].blockers, [absent, "waits for finalizer x/z".to_string()]);
     assert_eq!(
         told(Tried::Unknown("no answer".to_string())),
         ["whether it would be accepted is not known: no answer"]
