@@ -7,6 +7,7 @@ mod inquire;
 mod policies;
 mod proposals;
 mod rehearse;
+mod unserved;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

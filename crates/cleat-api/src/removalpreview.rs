@@ -20,6 +20,10 @@ pub const MOST_OBJECTS: usize = 2000;
 /// On questions: the plan they belong to.
 pub const PLAN_LABEL: &str = "cleat.dev/plan";
 
+/// On questions that were not answered in time for their plan: what the hub believed to be there. An
+/// answer that comes later is none that anybody saw with that plan.
+pub const UNANSWERED: &str = "cleat.dev/unanswered";
+
 /// On what is to be deleted: the plan that somebody looked at and agreed to.
 pub const APPROVED_PLAN: &str = "cleat.dev/approved-plan";
 

@@ -1,18 +1,20 @@
 //! `cleat delete`: deletes from a hub what was looked at first.
 
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
-use cleat_api::removalpreview::{APPROVED_PLAN, PreviewVerdict};
+use anyhow::{Result, bail};
+use cleat_api::removalpreview::APPROVED_PLAN;
 use cleat_core::id::{Id, Target};
-use cleat_core::write::{Action, Outcome, Propagation, Side, Write};
+use cleat_core::write::Side;
 use cleat_runtime::execute::{Executor, Read};
+use kube::Client;
 use serde_json::json;
 
 use crate::Refused;
+use crate::bound::Bound;
+use crate::caution::Thresholds;
 use crate::connection::{HubArgs, Which, block_on, executor};
-use crate::preview::{Foreseen, Leaving, Subject, ask, leaving, still, summary, template_target};
+use crate::preview::{Leaving, Subject, ask, leaving, still, template_target};
 
 /// How often the hub is asked whether it is gone.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -34,12 +36,8 @@ pub struct Args {
     /// Do not ask, however much goes
     #[arg(long, short)]
     yes: bool,
-    /// Ask if more objects than this would be deleted, or any namespace
-    #[arg(long, default_value_t = 20, env = "CLEAT_ASK_ABOVE_OBJECTS")]
-    ask_above_objects: usize,
-    /// Ask if more clusters than this are concerned
-    #[arg(long, default_value_t = 1, env = "CLEAT_ASK_ABOVE_CLUSTERS")]
-    ask_above_clusters: usize,
+    #[command(flatten)]
+    thresholds: Thresholds,
     /// How long to wait for the clusters' answers, in seconds
     #[arg(long, default_value_t = 15)]
     timeout: u64,
@@ -57,75 +55,29 @@ pub fn run(args: &Args) -> Result<()> {
 async fn delete(args: &Args) -> Result<()> {
     let hub_client = Which::from(&args.hub).client().await?;
     let subject = Subject::parse(&args.what, Some(&args.namespace))?;
-    let target = target(&subject)?;
-    let patience = Duration::from_secs(args.timeout.max(1));
-    let plan = match &args.plan {
-        Some(plan) => Some(still(&hub_client, &subject, plan, patience).await?.plan),
-        None if args.yes => None,
-        None => {
-            let foreseen = ask(&hub_client, &subject, patience).await?;
-            if is_large(&foreseen, args) {
-                confirm(&subject, &foreseen)?;
-                Some(foreseen.plan)
-            } else {
-                None
-            }
-        }
+    let agreement = match &args.plan {
+        Some(plan) => Agreement::Plan(plan),
+        None if args.yes => Agreement::Blind,
+        None => Agreement::Asking(args.thresholds),
     };
+    let patience = Duration::from_secs(args.timeout.max(1));
+    let mut bound = look(&hub_client, &subject, agreement, patience).await?;
     // Who loses copies of policies must be known while that which places them is there.
     let going = if args.no_wait { Vec::new() } else { leaving(&hub_client, &subject).await? };
     let executor = executor(Some(hub_client), None);
-    if let Some(plan) = &plan {
-        approve(&executor, &target, plan).await;
-    }
-    let (uid, resource_version) = match executor.read(Side::Hub, &target).await {
-        Read::Present(object) => {
-            let text = |pointer: &str| {
-                let found = object.pointer(pointer).and_then(|value| value.as_str());
-                found.unwrap_or_default().to_owned()
-            };
-            (text("/metadata/uid"), text("/metadata/resourceVersion"))
-        }
-        Read::Absent => {
-            let elsewhere = match subject {
-                Subject::Template { .. } => " on this server; choose the context of its cluster",
-                _ => "",
-            };
-            return Err(Refused(format!("there is no {subject}{elsewhere}")).into());
-        }
-        Read::NoSuchKind => {
-            bail!("this hub does not serve such a kind. Run `cleat init` on it first")
-        }
-        Read::Unknown { message } => bail!("cannot read {subject}: {message}"),
-    };
-    let write = Write::Delete {
-        uid: uid.clone(),
-        // What was agreed to is this state of it.
-        resource_version: args.plan.is_some().then_some(resource_version),
-        propagation: Propagation::Background,
-    };
-    let action = Action { side: Side::Hub, target: target.clone(), write };
-    match executor.execute(vec![vec![action]]).await.into_iter().flatten().next() {
-        Some(Outcome::Done(_) | Outcome::NotFound) => {}
-        Some(Outcome::Conflict(_)) => {
-            return Err(Refused(format!("{subject} changed just now; look again")).into());
-        }
-        Some(Outcome::Refused(refusal)) => {
-            return Err(Refused(format!("the hub refuses: {}", refusal.message)).into());
-        }
-        other => bail!("cannot delete {subject}: {other:?}"),
-    }
+    bound.delete(&executor).await?;
     if args.no_wait {
         println!("{subject} is being deleted");
         return Ok(());
     }
+    let (target, uid) = (target(&subject)?, bound.uid());
     let mut told = String::new();
     let mut pause = tokio::time::interval(PAUSE);
     loop {
         pause.tick().await;
         match executor.read(Side::Hub, &target).await {
             Read::Present(object) => {
-                if object.pointer("/metadata/uid").and_then(|value| value.as_str()) != Some(&uid) {
+                if object.pointer("/metadata/uid").and_then(|value| value.as_str()) != Some(uid) {
                     break;
                 }
                 let says = waits_for(&object);
@@ -143,12 +95,67 @@ async fn delete(args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// Begins to delete what somebody agreed to under a plan, for whoever has a client already.
+pub async fn agreed(
+    hub_client: &Client,
+    what: &str,
+    namespace: &str,
+    plan: &str,
+    patience: Duration,
+) -> Result<()> {
+    let subject = Subject::parse(what, Some(namespace))?;
+    let mut bound = look(hub_client, &subject, Agreement::Plan(plan), patience).await?;
+    bound.delete(&executor(Some(hub_client.clone()), None)).await
+}
+
+/// Who says that it may go.
+enum Agreement<'a> {
+    /// Somebody saw this plan.
+    Plan(&'a str),
+    /// Somebody did not want to look.
+    Blind,
+    /// Somebody is asked, if it is much.
+    Asking(Thresholds),
+}
+
+/// Looks at what would go, and whether somebody agrees. The object is read before, so that what is
+/// deleted is what was looked at.
+async fn look(
+    hub_client: &Client,
+    subject: &Subject,
+    agreement: Agreement<'_>,
+    patience: Duration,
+) -> Result<Bound> {
+    let executor = executor(Some(hub_client.clone()), None);
+    let read = Bound::read(&executor, target(subject)?, subject.to_string()).await?;
+    let Some(mut bound) = read else {
+        let elsewhere = match subject {
+            Subject::Template { .. } => " on this server; choose the context of its cluster",
+            _ => "",
+        };
+        return Err(Refused(format!("there is no {subject}{elsewhere}")).into());
+    };
+    let plan = match agreement {
+        Agreement::Blind => return Ok(bound),
+        Agreement::Plan(plan) => Some(still(hub_client, subject, plan, patience).await?.plan),
+        Agreement::Asking(thresholds) => {
+            let foreseen = ask(hub_client, subject, patience).await?;
+            thresholds.confirm(subject, &foreseen)?.then_some(foreseen.plan)
+        }
+    };
+    bound.looked_at();
+    if let Some(plan) = plan {
+        approve(&executor, &mut bound, &plan).await?;
+    }
+    Ok(bound)
+}
+
 /// Says on the object which plan somebody agreed to, for a hub that asks. Whoever may delete and not
 /// write is told by the hub if that is not enough.
-pub(crate) async fn approve(executor: &Executor, target: &Target, plan: &str) {
+pub(crate) async fn approve(executor: &Executor, bound: &mut Bound, plan: &str) -> Result<()> {
     let patch = json!({ "metadata": { "annotations": { APPROVED_PLAN: plan } } });
-    let action = Action { side: Side::Hub, target: target.clone(), write: Write::Merge(patch) };
-    drop(executor.execute(vec![vec![action]]).await);
+    drop(bound.merge(executor, &patch).await?);
+    Ok(())
 }
 
 /// Waits until no copy of a policy is left where it was to go.
@@ -222,34 +229,4 @@ fn target(subject: &Subject) -> Result<Target> {
         name: name.clone(),
     };
     Ok(Target { version: version.to_owned(), id })
-}
-
-fn is_large(foreseen: &Foreseen, args: &Args) -> bool {
-    let answers = foreseen.clusters.iter().filter_map(|one| one.answer.as_ref());
-    let objects: Vec<_> = answers.clone().flat_map(|answer| &answer.objects).collect();
-    let going = objects.iter().filter(|one| one.verdict == PreviewVerdict::Delete);
-    let namespace = going.clone().any(|one| one.resource == "namespaces" && one.group.is_empty());
-    let along: i64 = objects.iter().map(|one| one.takes_along).sum();
-    let more: i64 = answers.map(|answer| answer.more).sum();
-    let count = going.count() + usize::try_from(along + more).unwrap_or(usize::MAX);
-    namespace || count > args.ask_above_objects || foreseen.clusters.len() > args.ask_above_clusters
-}
-
-fn confirm(subject: &Subject, foreseen: &Foreseen) -> Result<()> {
-    let sum = summary(foreseen);
-    if !std::io::stdin().is_terminal() {
-        let hint = format!(
-            "{subject} is large: {sum}. Nobody is there to ask; add --plan {} or --yes",
-            foreseen.plan
-        );
-        return Err(Refused(hint).into());
-    }
-    eprint!("{subject}: {sum}.\nDelete it? [y/N] ");
-    std::io::stderr().flush()?;
-    let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line).context("read the answer")?;
-    match line.trim() {
-        "y" | "Y" | "yes" => Ok(()),
-        _ => Err(Refused("nothing was done".to_owned()).into()),
-    }
 }

@@ -5,6 +5,8 @@
 
 pub mod accept;
 pub mod automation;
+mod bound;
+mod caution;
 pub mod clusters;
 pub mod completions;
 mod connection;

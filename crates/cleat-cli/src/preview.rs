@@ -6,7 +6,9 @@ mod direct;
 mod questions;
 mod show;
 mod subject;
+mod watch;
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,6 +19,7 @@ use cleat_core::preview::changes;
 use kube::Client;
 use serde_json::Value;
 
+pub use self::apply::How;
 pub(crate) use self::ask::{Foreseen, ask};
 pub(crate) use self::direct::template_target;
 pub(crate) use self::questions::{Leaving, leaving};
@@ -47,6 +50,9 @@ pub struct Args {
     /// How long to wait for the clusters' answers, in seconds
     #[arg(long, global = true, default_value_t = 15)]
     timeout: u64,
+    /// Look again every few seconds, and show it whenever it is something else, until interrupted
+    #[arg(long, short, global = true)]
+    watch: bool,
     #[command(flatten)]
     hub: HubArgs,
 }
@@ -68,8 +74,8 @@ enum Verb {
     /// If this file were applied to the hub
     ///
     /// Its documents may be manifestworks, manifestworkreplicasets, policies, placementbindings and
-    /// placements, and are looked at together. What the file says is taken for the whole of them, as
-    /// `kubectl replace` does.
+    /// placements, and are looked at together. What is shown is what `kubectl apply -f` would do: a
+    /// field that a document does not mention stays, unless an earlier `kubectl apply` had set it.
     Apply {
         /// A file or a folder of YAML or JSON, or - for standard input
         #[arg(long, short, required = true)]
@@ -77,6 +83,15 @@ enum Verb {
         /// The namespace of what names none
         #[arg(long, short)]
         namespace: Option<String>,
+        /// As `kubectl apply --server-side` would do it
+        #[arg(long, conflicts_with = "replace")]
+        server_side: bool,
+        /// The same, also of fields that are somebody else's
+        #[arg(long, requires = "server_side")]
+        force_conflicts: bool,
+        /// As `kubectl replace` would do it: the file is the whole of it
+        #[arg(long)]
+        replace: bool,
         /// The hash that an earlier preview printed: refuse if it would do something else by now
         #[arg(long)]
         plan: Option<String>,
@@ -97,37 +112,61 @@ enum Output {
     Yaml,
 }
 
+impl Args {
+    fn reads_standard_input(&self) -> bool {
+        let input = |path: &PathBuf| path.as_os_str() == "-";
+        matches!(&self.verb, Verb::Apply { filename, .. } if filename.iter().any(input))
+    }
+}
+
 pub fn run(args: &Args) -> Result<()> {
     block_on(async {
         let hub_client = Which::from(&args.hub).client().await?;
-        let (subject, plan) = match &args.verb {
-            Verb::Delete { what, namespace } => (Subject::parse(what, namespace.as_deref())?, None),
-            Verb::Apply { filename, namespace, plan } => {
-                let documents = apply::documents(objects(filename)?, namespace.as_deref())?;
-                (Subject::Apply { documents }, plan.as_deref())
-            }
-            Verb::Unjoin { name, remove_strategy } => {
-                let strategy = remove_strategy.map(RemoveStrategy::from);
-                (Subject::Leave { cluster: name.clone(), strategy }, None)
-            }
-        };
+        if args.watch {
+            return watch::watch(args, &hub_client).await;
+        }
+        let subject = subject(args)?;
         let patience = Duration::from_secs(args.timeout.max(1));
-        let foreseen = match plan {
-            Some(plan) => still(&hub_client, &subject, plan, patience).await,
-            None => ask(&hub_client, &subject, patience).await,
+        let foreseen = match &args.verb {
+            Verb::Apply { plan: Some(plan), .. } => {
+                still(&hub_client, &subject, plan, patience).await
+            }
+            _ => ask(&hub_client, &subject, patience).await,
         };
-        let foreseen = foreseen.with_context(|| match &subject {
-            Subject::Apply { .. } => format!("foresee what becomes of {subject}"),
-            _ => format!("foresee the end of {subject}"),
-        })?;
-        let text = match args.output {
-            None => show::text(&foreseen, show::colours()),
-            Some(Output::Json) => serde_json::to_string_pretty(&show::value(&foreseen))? + "\n",
-            Some(Output::Yaml) => serde_saphyr::to_string(&show::value(&foreseen))?,
-        };
-        print!("{text}");
-        Ok(())
+        print(args, &foreseen.with_context(|| subject.purpose())?)
     })
+}
+
+/// What is asked about.
+fn subject(args: &Args) -> Result<Subject> {
+    Ok(match &args.verb {
+        Verb::Delete { what, namespace } => Subject::parse(what, namespace.as_deref())?,
+        Verb::Apply { filename, namespace, server_side, force_conflicts, replace, plan: _ } => {
+            let documents = apply::documents(objects(filename)?, namespace.as_deref())?;
+            let how = match (replace, server_side) {
+                (true, _) => How::Replace,
+                (false, true) => How::ServerSide { force: *force_conflicts },
+                (false, false) => How::Apply,
+            };
+            Subject::Apply { documents, how }
+        }
+        Verb::Unjoin { name, remove_strategy } => {
+            let strategy = remove_strategy.map(RemoveStrategy::from);
+            Subject::Leave { cluster: name.clone(), strategy }
+        }
+    })
+}
+
+fn print(args: &Args, foreseen: &Foreseen) -> Result<()> {
+    let text = match args.output {
+        None => show::text(foreseen, show::colours()),
+        Some(Output::Json) => serde_json::to_string_pretty(&show::value(foreseen))? + "\n",
+        Some(Output::Yaml) => serde_saphyr::to_string(&show::value(foreseen))?,
+    };
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
 }
 
 /// What deleting something would do, as `-o json` prints it, to whoever has a client already.
@@ -147,8 +186,18 @@ pub async fn foresee_apply(
     documents: Vec<Value>,
     patience: Duration,
 ) -> Result<Value> {
+    foresee_given(client, documents, How::Apply, patience).await
+}
+
+/// The same, however they are given to the hub.
+pub async fn foresee_given(
+    client: &Client,
+    documents: Vec<Value>,
+    how: How,
+    patience: Duration,
+) -> Result<Value> {
     let documents = apply::documents(documents, None)?;
-    Ok(show::value(&ask(client, &Subject::Apply { documents }, patience).await?))
+    Ok(show::value(&ask(client, &Subject::Apply { documents, how }, patience).await?))
 }
 
 /// Looks again at what somebody agreed to under this hash, and refuses if it is not that any more.

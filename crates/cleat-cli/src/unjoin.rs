@@ -5,7 +5,7 @@ mod progress;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
 use cleat_api::leftoverrecord::LeftoverRecord;
 use cleat_api::managedcluster::{
     CLUSTER_DESTROYED, CLUSTER_NAME_LABEL, ManagedCluster, RemoveStrategy, condition,
@@ -15,8 +15,8 @@ use cleat_api::policy::Policy;
 use cleat_core::condition::{find, holds};
 use cleat_core::leave::carried::Carried;
 use cleat_core::number::number;
+use cleat_core::preview::deletes_anew;
 use cleat_core::registration::{hub, place};
-use cleat_core::write::{Action, Outcome, Propagation, Side, Write};
 use cleat_runtime::execute::Executor;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ListParams};
@@ -24,9 +24,11 @@ use kube::{Client, ResourceExt as _};
 use serde_json::json;
 
 use self::progress::Progress;
-use crate::connection::{HubArgs, Which, block_on, executor, perform};
+use crate::bound::Bound;
+use crate::caution::Thresholds;
+use crate::connection::{HubArgs, Which, block_on, executor};
 use crate::delete::approve;
-use crate::preview::{Subject, still};
+use crate::preview::{Subject, ask, still};
 use crate::strategy::Strategy;
 use crate::{Halted, Refused};
 
@@ -37,8 +39,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 const RETRIES: Duration = Duration::from_secs(20);
 
 /// Lets a cluster leave the fleet. What was carried to it stays or is removed as its remove strategy
-/// says; the command shows how that goes and ends when the cluster is gone from the hub. If something
-/// cannot be removed it says what and why and ends with code 4; the hub goes on by itself once the
+/// says; the command shows how that goes and ends when the cluster is gone from the hub. Where much
+/// would be removed, or nobody knows how much, it asks first, or takes the plan that
+/// `cleat preview unjoin` showed. If something cannot be removed it says what and why and ends with code 4; the hub goes on by itself once the
 /// cause is gone.
 #[derive(clap::Args)]
 pub struct Args {
@@ -55,12 +58,14 @@ pub struct Args {
     /// The hash that `cleat preview unjoin` printed: refuse if the world has changed since
     #[arg(long, conflicts_with = "cluster_destroyed")]
     plan: Option<String>,
-    /// How long to wait for the cluster's answer about the plan, in seconds
-    #[arg(long, default_value_t = 15, requires = "plan")]
+    /// How long to wait for the cluster's answer about what would go, in seconds
+    #[arg(long, default_value_t = 15)]
     timeout: u64,
-    /// Do not ask for the name again
+    /// Do not ask: neither for the name of a destroyed cluster, nor however much goes
     #[arg(long, short)]
     yes: bool,
+    #[command(flatten)]
+    thresholds: Thresholds,
     /// Only begin
     #[arg(long)]
     no_wait: bool,
@@ -79,12 +84,14 @@ pub fn run(args: &Args) -> Result<()> {
 }
 
 async fn unjoin(args: &Args, hub_client: &Client) -> Result<()> {
-    let clusters: Api<ManagedCluster> = Api::all(hub_client.clone());
-    let cluster = clusters.get_opt(&args.name).await.context("look for the cluster")?;
-    let Some(cluster) = cluster else {
+    let executor = executor(Some(hub_client.clone()), None);
+    let what = format!("cluster {}", args.name);
+    let read = Bound::read(&executor, hub::target(&args.name), what).await?;
+    let Some(mut bound) = read else {
         let hint = format!("there is no cluster {}; `cleat clusters` shows all", args.name);
         return Err(Refused(hint).into());
     };
+    let cluster: ManagedCluster = bound.parse()?;
     let status = cluster.status.clone().unwrap_or_default();
     if args.cluster_destroyed && holds(&status.conditions, condition::AVAILABLE) {
         eprintln!(
@@ -96,23 +103,41 @@ async fn unjoin(args: &Args, hub_client: &Client) -> Result<()> {
     if args.cluster_destroyed && !args.yes {
         confirm(&args.name)?;
     }
-    if let Some(plan) = &args.plan {
-        let strategy = args.remove_strategy.map(RemoveStrategy::from);
-        let subject = Subject::Leave { cluster: args.name.clone(), strategy };
-        let patience = Duration::from_secs(args.timeout.max(1));
-        drop(still(hub_client, &subject, plan, patience).await?);
+    if let Some(plan) = agreed(args, hub_client, &cluster, &mut bound).await? {
+        approve(&executor, &mut bound, &plan).await?;
     }
-    let executor = executor(Some(hub_client.clone()), None);
-    if let Some(plan) = &args.plan {
-        approve(&executor, &hub::target(&args.name), plan).await;
-    }
-    begin(args, &executor, &cluster).await?;
+    begin(args, &executor, &cluster, &mut bound).await?;
     if args.no_wait {
         println!("{} is leaving; `cleat unjoin {}` shows how that goes", args.name, args.name);
         return Ok(());
     }
     follow(args, hub_client, &cluster).await?;
     summary(hub_client, &cluster, &args.name).await
+}
+
+/// Looks at what would go, if anything would that was not going already: the plan that somebody
+/// agreed to, where it takes one.
+async fn agreed(
+    args: &Args,
+    hub_client: &Client,
+    cluster: &ManagedCluster,
+    bound: &mut Bound,
+) -> Result<Option<String>> {
+    let strategy = args.remove_strategy.map(RemoveStrategy::from);
+    let subject = Subject::Leave { cluster: args.name.clone(), strategy };
+    let patience = Duration::from_secs(args.timeout.max(1));
+    if let Some(plan) = &args.plan {
+        drop(still(hub_client, &subject, plan, patience).await?);
+        bound.looked_at();
+        return Ok(Some(plan.clone()));
+    }
+    if args.yes || args.cluster_destroyed || !deletes_anew(cluster, strategy) {
+        return Ok(None);
+    }
+    let foreseen = ask(hub_client, &subject, patience).await?;
+    bound.looked_at();
+    let asked = args.thresholds.confirm(&subject, &foreseen)?;
+    Ok(asked.then_some(foreseen.plan))
 }
 
 /// Whoever declares a cluster destroyed types its name.
@@ -134,41 +159,32 @@ fn confirm(name: &str) -> Result<()> {
     Ok(())
 }
 
-async fn begin(args: &Args, executor: &Executor, cluster: &ManagedCluster) -> Result<()> {
-    let mut patch = json!({ "metadata": { "uid": cluster.metadata.uid } });
-    let mut changed = false;
+async fn begin(
+    args: &Args,
+    executor: &Executor,
+    cluster: &ManagedCluster,
+    bound: &mut Bound,
+) -> Result<()> {
     let strategy = args.remove_strategy.map(RemoveStrategy::from);
-    if let (Some(strategy), Some(patch)) = (strategy, patch.as_object_mut()) {
-        changed |= strategy != cluster.spec.remove_strategy;
+    let strategy = strategy.filter(|strategy| *strategy != cluster.spec.remove_strategy);
+    let mut patch = serde_json::Map::new();
+    if let Some(strategy) = strategy {
         patch.insert("spec".to_owned(), json!({ "removeStrategy": strategy }));
     }
-    if let (true, Some(metadata)) = (args.cluster_destroyed, patch.pointer_mut("/metadata")) {
-        changed = true;
-        if let Some(metadata) = metadata.as_object_mut() {
-            metadata.insert("annotations".to_owned(), json!({ CLUSTER_DESTROYED: args.name }));
-        }
+    if args.cluster_destroyed {
+        let declared = json!({ "annotations": { CLUSTER_DESTROYED: args.name } });
+        patch.insert("metadata".to_owned(), declared);
     }
-    let action = |write| Action { side: Side::Hub, target: hub::target(&args.name), write };
-    if changed {
-        perform(executor, "change the cluster", action(Write::Merge(patch))).await?;
+    if !patch.is_empty()
+        && let Err(refusal) = bound.merge(executor, &patch.into()).await?
+    {
+        let hint = format!("the server refuses to change the cluster: {}", refusal.message);
+        return Err(Refused(hint).into());
     }
     if cluster.metadata.deletion_timestamp.is_some() {
         return Ok(());
     }
-    let write = Write::Delete {
-        uid: cluster.metadata.uid.clone().unwrap_or_default(),
-        resource_version: None,
-        propagation: Propagation::Background,
-    };
-    let done = executor.execute(vec![vec![action(write)]]).await.into_iter().flatten().next();
-    match done {
-        Some(Outcome::Done(_) | Outcome::NotFound) => Ok(()),
-        Some(Outcome::Refused(refusal)) => {
-            Err(Refused(format!("the hub refuses: {}", refusal.message)).into())
-        }
-        Some(Outcome::Conflict(_)) => bail!("it was replaced by another one just now; look again"),
-        other => bail!("cannot delete the cluster: {other:?}"),
-    }
+    bound.delete(executor).await
 }
 
 /// Shows how it goes until the cluster is gone, or something stands in the way.

@@ -9,6 +9,7 @@ mod conditions;
 mod critical;
 mod denial;
 mod finalizer;
+mod foretell;
 mod namespace;
 mod object;
 mod owner;
@@ -30,6 +31,7 @@ use alloc::vec::Vec;
 use jiff::Timestamp;
 use serde::Serialize;
 
+pub use self::foretell::{Foretold, foretell};
 pub use self::question::{Answer, Contents, Kind, Listed, Place, Question, Seen, Unread};
 pub use self::tree::{Act, Contexts, Node, ObjectRef, Reason, Style, Weight, text};
 use crate::id::Id;

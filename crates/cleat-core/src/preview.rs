@@ -5,15 +5,19 @@
 //! [`crate::work::proposal`].
 
 mod answer;
+mod applied;
 mod differences;
 mod digest;
 mod expire;
 pub mod guard;
+mod large;
 
 #[cfg(test)]
 mod tests;
 
 pub use answer::{Inquiry, Tried, listed, objects};
+pub use applied::three_way;
 pub use differences::differences;
-pub use digest::{Part, changes, plan_hash};
+pub use digest::{Believed, Part, changes, plan_hash};
 pub use expire::{Expiring, expire};
+pub use large::{Limits, deletes_anew, large};

@@ -5,7 +5,7 @@ use cleat_api::manifestworkreplicaset::{SET_LABEL, key};
 use cleat_api::policy::Policy;
 use cleat_api::removalpreview::{PLAN_LABEL, RemovalPreview};
 use cleat_core::leave::carried::on_cluster;
-use cleat_core::preview::guard::{Matter, Threshold, Works, approved, covers, refusal, size};
+use cleat_core::preview::guard::{Matter, Size, Threshold, Works, approved, covers, refusal, size};
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::Value;
@@ -39,7 +39,7 @@ async fn judge(
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let held = match matter {
         Matter::Cluster => held(hub_client, name).await?,
-        Matter::Work | Matter::ReplicaSet | Matter::Policy => 0,
+        Matter::Work | Matter::ReplicaSet | Matter::Policy => Size::default(),
     };
     let Some(size) = size(matter, object, held).filter(|size| size.is_above(threshold)) else {
         return Ok(None);
@@ -74,11 +74,11 @@ async fn works(hub_client: &Client, set: &Value) -> kube::Result<Works> {
         .collect())
 }
 
-/// How many objects works and policies have on a cluster.
-async fn held(hub_client: &Client, cluster: &str) -> kube::Result<usize> {
+/// How much works and policies have on a cluster.
+async fn held(hub_client: &Client, cluster: &str) -> kube::Result<Size> {
     let works: Api<ManifestWork> = Api::namespaced(hub_client.clone(), cluster);
     let works = works.list(&ListParams::default()).await?;
     let policies: Api<Policy> = Api::namespaced(hub_client.clone(), cluster);
     let policies = policies.list(&ListParams::default()).await?;
-    Ok(on_cluster(&works.items, policies.items).len())
+    Ok(Size::of_cluster(&on_cluster(&works.items, policies.items)))
 }

@@ -78,19 +78,23 @@ pub(crate) struct Args {
     /// they carry an approved plan (`cleat delete --plan`); with --install, has the hub ask
     #[arg(long)]
     guard_above_objects: Option<usize>,
-    /// The same for more clusters than this [default with --guard-above-objects: any number]
+    /// The same for more clusters than this [default with another of these: any number]
     #[arg(long)]
     guard_above_clusters: Option<usize>,
+    /// The same for more namespaces among the objects than this [default with another of these: any
+    /// number]
+    #[arg(long)]
+    guard_above_namespaces: Option<usize>,
 }
 
 impl Args {
     /// Which deletions are refused, if any are.
     fn guard(&self) -> Option<Threshold> {
-        let (objects, clusters) = (self.guard_above_objects, self.guard_above_clusters);
-        (objects.is_some() || clusters.is_some()).then(|| Threshold {
-            objects: objects.unwrap_or(usize::MAX),
-            clusters: clusters.unwrap_or(usize::MAX),
-        })
+        let above =
+            [self.guard_above_objects, self.guard_above_clusters, self.guard_above_namespaces];
+        let chosen = above.iter().any(Option::is_some);
+        let [objects, clusters, namespaces] = above.map(|one| one.unwrap_or(usize::MAX));
+        chosen.then_some(Threshold { objects, clusters, namespaces })
     }
 }
 

@@ -215,10 +215,7 @@ async fn load(hub: &Client, cluster: &Client) -> Api<ConfigMap> {
     let maps: Api<ConfigMap> = Api::namespaced(cluster.clone(), SHOP);
     let made = await_condition(maps.clone(), "orders", |map: Option<&ConfigMap>| map.is_some());
     in_time("the object", made).await.unwrap();
-    let manager = Some("audit-controller".to_owned());
-    let params = PatchParams { field_manager: manager, ..PatchParams::default() };
-    let held = json!({ "metadata": { "finalizers": ["audit.example/archive"] } });
-    maps.patch("orders", &params, &Patch::Merge(held)).await.unwrap();
+    hold(&maps, json!(["audit.example/archive"])).await;
     let applied = await_condition(works, "shop", |work: Option<&ManifestWork>| {
         let status = work.and_then(|work| work.status.as_ref());
         status.is_some_and(|status| {
@@ -228,6 +225,47 @@ async fn load(hub: &Client, cluster: &Client) -> Api<ConfigMap> {
     });
     in_time("the work", applied).await.unwrap();
     maps
+}
+
+async fn hold(maps: &Api<ConfigMap>, finalizers: Value) {
+    let manager = Some("audit-controller".to_owned());
+    let params = PatchParams { field_manager: manager, ..PatchParams::default() };
+    let held = json!({ "metadata": { "finalizers": finalizers } });
+    maps.patch("orders", &params, &Patch::Merge(held)).await.unwrap();
+}
+
+/// Whoever watches sees it again when something else stands in the way, and ends it with Ctrl-C.
+async fn watched(fleet: &Fleet, maps: &Api<ConfigMap>) {
+    let mut command = cleat();
+    command.args(["preview", "unjoin", "cluster1", "--remove-strategy", "Required", "--watch"]);
+    command.args(["--context", "hub"]).env("KUBECONFIG", &fleet.kubeconfig);
+    let mut watching = Running(command.stdout(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(watching.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut look = || -> Vec<String> {
+        let mut shown = Vec::new();
+        for line in lines.by_ref() {
+            let last = line.starts_with("plan ");
+            shown.push(line);
+            if last {
+                return shown;
+            }
+        }
+        panic!("it ended: {shown:?}");
+    };
+    let waits = |shown: &[String]| shown.iter().any(|line| line.contains("waits for finalizer"));
+    let first = look();
+    assert!(waits(&first), "{first:?}");
+    hold(maps, json!(null)).await;
+    let second = look();
+    assert!(!waits(&second), "{second:?}");
+    // Obstacles are no part of the plan.
+    assert_eq!(first.last(), second.last());
+    hold(maps, json!(["audit.example/archive"])).await;
+    let third = look();
+    assert_eq!(third, first);
+    let id = watching.0.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert!(watching.0.wait().unwrap().success());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -243,6 +281,14 @@ async fn a_cluster_that_cannot_leave_is_foreseen_and_explained() {
     let output = fleet.run(&preview);
     session.saw(&preview, &output);
     assert!(output.status.success());
+
+    watched(&fleet, &maps).await;
+
+    session.note("nobody is there to be asked whether that is too much");
+    let ask = ["unjoin", "cluster1", "--remove-strategy", "Required", "--ask-above-objects", "0"];
+    let output = fleet.run(&ask);
+    session.saw(&ask, &output);
+    assert_eq!(output.status.code(), Some(3));
 
     session.note("it leaves, and does not get far");
     let begin = ["unjoin", "cluster1", "--remove-strategy", "Required", "--no-wait"];

@@ -9,7 +9,7 @@ use cleat_core::work::contents::Found;
 use cleat_core::work::outlook::{Change, Foreseen};
 use cleat_core::write::{Action, Outcome, Propagation, Side, Write};
 use cleat_runtime::contents;
-use cleat_runtime::execute::{Asking, Executor};
+use cleat_runtime::execute::{Asking, Executor, Read};
 use cleat_runtime::kinds::{Kinds, Mapping};
 use futures::StreamExt as _;
 use kube::Client;
@@ -25,6 +25,9 @@ const AT_ONCE: usize = 16;
 /// Looking through a namespace takes a request for every kind, so not every one is looked through
 /// only to see what its objects own.
 const MOST_NAMESPACES: usize = 20;
+
+/// Of more objects than this nobody looks for who would take off their finalizers.
+const MOST_HELD: usize = 50;
 
 /// The way to the cluster that is asked.
 pub struct Inquirer {
@@ -80,11 +83,22 @@ impl Inquirer {
             true => contents::found_anywhere(&self.client, &self.kinds).await,
             false => Ok(Vec::new()),
         };
+        let terminating = going.iter().filter(|one| !one.finalizers.is_empty());
+        let terminating: BTreeSet<Id> = terminating.map(|one| one.id.clone()).collect();
+        let read: BTreeSet<Id> = terminating.into_iter().take(MOST_HELD).collect();
         let asked = going.into_iter().map(|one| {
-            let (insides, everything) = (&insides, &everything);
+            let (insides, everything, read) = (&insides, &everything, &read);
             async move {
+                let (tried, remains) = match one.finalizers.is_empty() {
+                    true => self.tried(&one).await,
+                    false if read.contains(&one.id) => {
+                        (Tried::NotTried, self.terminating(&one).await)
+                    }
+                    false => (Tried::NotTried, None),
+                };
                 let inquiry = Inquiry {
-                    tried: self.tried(&one).await,
+                    tried,
+                    unserved: BTreeMap::new(),
                     changes: Vec::new(),
                     inside: is_namespace(&one.id)
                         .then(|| insides.get(&one.id.name).cloned())
@@ -96,27 +110,54 @@ impl Inquirer {
                         None => Ok(Vec::new()),
                     },
                 };
-                (one.id, inquiry)
+                (one.id, inquiry, remains)
             }
         });
-        futures::stream::iter(asked).buffer_unordered(AT_ONCE).collect().await
+        let mut asked = futures::stream::iter(asked).buffer_unordered(AT_ONCE);
+        let (mut inquiries, mut held) = (BTreeMap::new(), BTreeMap::new());
+        while let Some((id, inquiry, remains)) = asked.next().await {
+            if let Some(remains) = remains {
+                held.insert(id.clone(), remains);
+                // The same ones each time, whoever answers first.
+                while held.len() > MOST_HELD {
+                    held.pop_last();
+                }
+            }
+            inquiries.insert(id, inquiry);
+        }
+        for (id, unserved) in self.unserved(&held).await {
+            if let Some(inquiry) = inquiries.get_mut(&id) {
+                inquiry.unserved = unserved;
+            }
+        }
+        inquiries
     }
 
-    /// A delete that is not meant.
-    async fn tried(&self, one: &Foreseen) -> Tried {
-        if !one.finalizers.is_empty() {
-            return Tried::NotTried;
+    /// An object that is on its way out already.
+    async fn terminating(&self, one: &Foreseen) -> Option<Value> {
+        let target = Target { version: one.version.clone(), id: one.id.clone() };
+        match self.executor.read(Side::Cluster, &target).await {
+            Read::Present(object) => Some(object),
+            Read::Absent | Read::NoSuchKind | Read::Unknown { .. } => None,
         }
+    }
+
+    /// A delete that is not meant; and the object, if finalizers would hold it.
+    async fn tried(&self, one: &Foreseen) -> (Tried, Option<Value>) {
+        let target = Target { version: one.version.clone(), id: one.id.clone() };
         let write = Write::Delete {
             uid: one.uid.clone(),
             resource_version: None,
             propagation: Propagation::Background,
         };
-        let target = Target { version: one.version.clone(), id: one.id.clone() };
         let action = Action { side: Side::Cluster, target, write };
         let asking = Asking { dry_run: true, ..Asking::default() };
-        match self.executor.perform(&action, &asking).await {
-            Outcome::Done(remains) => Tried::Accepted { finalizers: finalizers(&remains) },
+        let tried = match self.executor.perform(&action, &asking).await {
+            Outcome::Done(remains) => {
+                let finalizers = finalizers(&remains);
+                let held = (!finalizers.is_empty()).then_some(remains);
+                return (Tried::Accepted { finalizers }, held);
+            }
             Outcome::NotFound => Tried::Accepted { finalizers: Vec::new() },
             Outcome::Refused(refusal) => Tried::Refused(refusal.message),
             Outcome::Lost(why) | Outcome::Conflict(why) => Tried::Unknown(why),
@@ -124,7 +165,8 @@ impl Inquirer {
             Outcome::AlreadyExists | Outcome::NotTried => {
                 Tried::Unknown("it was not asked".to_owned())
             }
-        }
+        };
+        (tried, None)
     }
 
     /// How many objects there are of a kind that a definition defines.

@@ -15,19 +15,38 @@ use cleat_api::policy::name::ROOT_POLICY;
 use cleat_api::removalpreview::{ProposedWork, RemovalPreviewSpec};
 use cleat_core::id::{Id, Target};
 use cleat_core::leave::carried::Carried;
+use cleat_core::preview::three_way;
 use cleat_core::write::{Action, Outcome, Side, Write};
 use cleat_hub::outlook::Given;
 use cleat_hub::placement_outlook;
 use cleat_runtime::execute::{Asking, Executor, Read};
 use kube::Client;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::questions::{Question, Questions};
 use crate::Refused;
 use crate::connection::executor;
 
-/// As `kubectl apply` left it: what of labels and annotations a file may also take away.
+/// As `kubectl apply` left it: what a file said the last time, and may take away.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// In whose name a server-side apply would write.
+const MANAGER: &str = "kubectl";
+
+/// How a file would be given to the hub.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum How {
+    /// `kubectl apply`: what the file does not mention stays, unless it did the last time.
+    #[default]
+    Apply,
+    /// `kubectl apply --server-side`: the hub knows whose each field is.
+    ServerSide {
+        /// Also where a field is somebody else's.
+        force: bool,
+    },
+    /// `kubectl replace`: the file is the whole of it.
+    Replace,
+}
 
 /// What can be previewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +129,11 @@ pub(super) fn documents(objects: Vec<Value>, namespace: Option<&str>) -> Result<
     Ok(documents)
 }
 
-pub(super) async fn questions(hub_client: &Client, documents: &[Value]) -> Result<Questions> {
+pub(super) async fn questions(
+    hub_client: &Client,
+    documents: &[Value],
+    how: How,
+) -> Result<Questions> {
     let executor = executor(Some(hub_client.clone()), None);
     let mut all = Questions::default();
     let mut changed: BTreeMap<(String, String), Value> = BTreeMap::new();
@@ -118,7 +141,7 @@ pub(super) async fn questions(hub_client: &Client, documents: &[Value]) -> Resul
     let mut given: BTreeMap<String, Given> = BTreeMap::new();
     for document in documents {
         let kind = Kind::of(document)?;
-        let Stored { now, then } = stored(&executor, kind, document).await?;
+        let Stored { now, then } = stored(&executor, kind, document, how).await?;
         let namespace = text(&then, "/metadata/namespace").to_owned();
         let name = text(&then, "/metadata/name").to_owned();
         let here = given.entry(namespace.clone()).or_default();
@@ -178,9 +201,9 @@ struct Stored {
 /// How often a hub that writes at the same time may come in between.
 const MOST_TRIES: usize = 10;
 
-async fn stored(executor: &Executor, kind: Kind, document: &Value) -> Result<Stored> {
+async fn stored(executor: &Executor, kind: Kind, document: &Value, how: How) -> Result<Stored> {
     for _ in 0..MOST_TRIES {
-        if let Some(stored) = tried(executor, kind, document).await? {
+        if let Some(stored) = tried(executor, kind, document, how).await? {
             return Ok(stored);
         }
     }
@@ -189,7 +212,12 @@ async fn stored(executor: &Executor, kind: Kind, document: &Value) -> Result<Sto
 }
 
 /// Nothing if the object changed meanwhile.
-async fn tried(executor: &Executor, kind: Kind, document: &Value) -> Result<Option<Stored>> {
+async fn tried(
+    executor: &Executor,
+    kind: Kind,
+    document: &Value,
+    how: How,
+) -> Result<Option<Stored>> {
     let target = kind.target(document);
     let what = target.id.to_string();
     let now = match executor.read(Side::Hub, &target).await {
@@ -200,10 +228,7 @@ async fn tried(executor: &Executor, kind: Kind, document: &Value) -> Result<Opti
         }
         Read::Unknown { message } => bail!("cannot read {what}: {message}"),
     };
-    let write = match &now {
-        None => Write::Create(document.clone()),
-        Some(now) => Write::Replace(laid(now, document)),
-    };
+    let write = write(how, now.as_ref(), document);
     let asking = Asking { dry_run: true, ..Asking::default() };
     let action = Action { side: Side::Hub, target, write };
     match executor.perform(&action, &asking).await {
@@ -217,37 +242,30 @@ async fn tried(executor: &Executor, kind: Kind, document: &Value) -> Result<Opti
     }
 }
 
-/// The object with what a document says of it. The document is the whole of what it asks for; labels
-/// and annotations of others stay.
-fn laid(now: &Value, document: &Value) -> Value {
-    let (Some(now), Some(document)) = (now.as_object(), document.as_object()) else {
-        return document.clone();
-    };
-    let kept = |key: &str| matches!(key, "apiVersion" | "kind" | "metadata" | "status");
-    let mut laid: Map<String, Value> = now.clone();
-    laid.retain(|key, _| kept(key));
-    let said = document.iter().filter(|(key, _)| !kept(key));
-    laid.extend(said.map(|(key, value)| (key.clone(), value.clone())));
-    let before = last_applied(now);
-    for field in ["labels", "annotations"] {
-        let part = |object: Option<&Value>| -> Map<String, Value> {
-            let part = object.and_then(|metadata| metadata.get(field)?.as_object());
-            part.cloned().unwrap_or_default()
-        };
-        let said = part(document.get("metadata"));
-        let taken = part(before.as_ref().and_then(|before| before.get("metadata")));
-        let mut all = part(now.get("metadata"));
-        all.retain(|key, _| !taken.contains_key(key) || said.contains_key(key));
-        all.extend(said);
-        if let Some(metadata) = laid.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.insert(field.to_owned(), Value::Object(all));
+/// What would be sent.
+fn write(how: How, now: Option<&Value>, document: &Value) -> Write {
+    match (how, now) {
+        (How::ServerSide { force }, _) => {
+            Write::Apply { object: document.clone(), manager: MANAGER.to_owned(), force }
+        }
+        (How::Apply | How::Replace, None) => Write::Create(document.clone()),
+        (How::Apply, Some(now)) => {
+            Write::Merge(three_way(last_applied(now).as_ref(), document, now))
+        }
+        (How::Replace, Some(now)) => {
+            let mut whole = document.clone();
+            let version = now.pointer("/metadata/resourceVersion").cloned();
+            let metadata = whole.get_mut("metadata").and_then(Value::as_object_mut);
+            if let (Some(metadata), Some(version)) = (metadata, version) {
+                metadata.entry("resourceVersion").or_insert(version);
+            }
+            Write::Replace(whole)
         }
     }
-    Value::Object(laid)
 }
 
-fn last_applied(now: &Map<String, Value>) -> Option<Value> {
-    let annotations = now.get("metadata")?.get("annotations")?;
+fn last_applied(now: &Value) -> Option<Value> {
+    let annotations = now.pointer("/metadata/annotations")?;
     serde_json::from_str(annotations.get(LAST_APPLIED)?.as_str()?).ok()
 }
 
@@ -295,26 +313,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_file_says_is_all_of_it_but_labels_of_others_stay() {
-        let before = json!({ "metadata": { "labels": { "a": "1", "b": "1" } } }).to_string();
+    fn a_file_is_given_to_the_hub_as_kubectl_would() {
+        let last = json!({ "spec": { "old": 1 } }).to_string();
         let now = json!({
             "apiVersion": "v1", "kind": "X",
             "metadata": {
                 "name": "x", "uid": "1", "resourceVersion": "7",
-                "labels": { "a": "1", "b": "1", "theirs": "1" },
-                "annotations": { LAST_APPLIED: before },
+                "labels": { "theirs": "1" }, "annotations": { LAST_APPLIED: last },
             },
-            "spec": { "old": 1 }, "more": 1, "status": { "s": 1 },
+            "spec": { "old": 1, "theirs": 1 }, "status": { "s": 1 },
         });
         let document = json!({
-            "apiVersion": "v1", "kind": "X",
-            "metadata": { "name": "x", "labels": { "a": "2" } }, "spec": { "new": 1 },
+            "apiVersion": "v1", "kind": "X", "metadata": { "name": "x" }, "spec": { "new": 1 },
         });
-        let laid = laid(&now, &document);
-        assert_eq!(laid["spec"], json!({ "new": 1 }));
-        assert_eq!(laid["metadata"]["labels"], json!({ "a": "2", "theirs": "1" }));
-        assert_eq!(laid["metadata"]["resourceVersion"], "7");
-        assert_eq!((laid.get("more"), &laid["status"]), (None, &json!({ "s": 1 })));
+        let patch = json!({ "spec": { "new": 1, "old": null } });
+        assert_eq!(write(How::Apply, Some(&now), &document), Write::Merge(patch));
+        let mut whole = document.clone();
+        whole["metadata"]["resourceVersion"] = "7".into();
+        assert_eq!(write(How::Replace, Some(&now), &document), Write::Replace(whole));
+        for how in [How::Apply, How::Replace] {
+            assert_eq!(write(how, None, &document), Write::Create(document.clone()));
+        }
+        let sent = write(How::ServerSide { force: true }, Some(&now), &document);
+        let manager = "kubectl".to_owned();
+        assert_eq!(sent, Write::Apply { object: document, manager, force: true });
     }
 
     #[test]

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use cleat_api::leftoverrecord::LeftObject;
+use cleat_api::managedcluster::RemoveStrategy;
 use cleat_api::removalpreview::{
-    PLAN_LABEL, RemovalPreview, RemovalPreviewSpec, RemovalPreviewStatus,
+    PLAN_LABEL, RemovalPreview, RemovalPreviewSpec, RemovalPreviewStatus, UNANSWERED,
 };
 use cleat_core::id::{Id, Target};
-use cleat_core::preview::{Part, plan_hash};
-use cleat_core::write::{Action, Side, Write};
+use cleat_core::preview::{Believed, Part, plan_hash};
+use cleat_core::write::{Action, Propagation, Side, Write};
 use cleat_runtime::execute::Executor;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -35,6 +36,16 @@ pub(crate) struct Foreseen {
     pub(crate) clusters: Vec<Answer>,
     /// What holds for no cluster in particular.
     pub(crate) notes: Vec<String>,
+    /// The questions that are on the hub for it.
+    pub(super) asked: Vec<Asked>,
+}
+
+/// A question on the hub.
+#[derive(Clone)]
+pub(super) struct Asked {
+    cluster: String,
+    name: String,
+    uid: String,
 }
 
 pub(crate) struct Answer {
@@ -47,9 +58,17 @@ pub(crate) struct Answer {
 }
 
 impl Foreseen {
-    fn of(subject: &Subject, clusters: Vec<Answer>, notes: Vec<String>) -> Self {
-        let mut foreseen = Self { plan: String::new(), clusters, notes };
-        foreseen.plan = plan_hash(&foreseen.sealed(subject), &foreseen.parts());
+    /// `by`: how a cluster would leave. A plan that says nothing of its objects, because nobody
+    /// answered, is still one by this strategy.
+    fn of(
+        subject: &Subject,
+        by: Option<RemoveStrategy>,
+        clusters: Vec<Answer>,
+        notes: Vec<String>,
+    ) -> Self {
+        let mut foreseen = Self { plan: String::new(), clusters, notes, asked: Vec::new() };
+        let by = by.map(|by| format!(" by {}", by.as_str())).unwrap_or_default();
+        foreseen.plan = plan_hash(&(foreseen.sealed(subject) + &by), &foreseen.parts());
         foreseen
     }
 
@@ -68,7 +87,11 @@ impl Foreseen {
     }
 
     pub(crate) fn parts(&self) -> Vec<Part> {
-        let part = |one: &Answer| Part { cluster: one.cluster.clone(), answer: one.answer.clone() };
+        let part = |one: &Answer| Part {
+            cluster: one.cluster.clone(),
+            answer: one.answer.clone(),
+            believed: Believed::of(&one.believed),
+        };
         self.clusters.iter().map(part).collect()
     }
 }
@@ -80,11 +103,12 @@ pub(crate) async fn ask(
     patience: Duration,
 ) -> Result<Foreseen> {
     if let Some(answer) = direct::answer(hub_client, subject).await? {
-        return Ok(Foreseen::of(subject, vec![answer], Vec::new()));
+        return Ok(Foreseen::of(subject, None, vec![answer], Vec::new()));
     }
     let executor = executor(Some(hub_client.clone()), None);
     let Questions { all, notes: general } = questions(hub_client, subject).await?;
-    let (mut asked, mut told) = (Vec::new(), Vec::new());
+    let by = all.iter().find_map(|question| question.spec.as_ref()?.leave);
+    let (mut asked, mut told, mut on_hub) = (Vec::new(), Vec::new(), Vec::new());
     for Question { cluster, spec, believed, notes } in all {
         let Some(spec) = spec else {
             let answer = Some(RemovalPreviewStatus::default());
@@ -92,7 +116,9 @@ pub(crate) async fn ask(
             continue;
         };
         let name = format!("preview-{}", &uuid::Uuid::new_v4().simple().to_string()[..10]);
-        put(&executor, &cluster, &name, &spec).await?;
+        let put = put(&executor, &cluster, &name, &spec).await?;
+        let uid = put.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
+        on_hub.push(Asked { cluster: cluster.clone(), name: name.clone(), uid: uid.to_owned() });
         asked.push((name, Answer { cluster, answer: None, believed, notes }));
     }
     let begun = Instant::now();
@@ -112,8 +138,10 @@ pub(crate) async fn ask(
             }
         }
     }
-    let names: Vec<(String, String)> =
-        asked.iter().map(|(name, one)| (one.cluster.clone(), name.clone())).collect();
+    let names: Vec<(String, String, bool)> = asked
+        .iter()
+        .map(|(name, one)| (one.cluster.clone(), name.clone(), answers.contains_key(name)))
+        .collect();
     let mut clusters: BTreeMap<String, Answer> = BTreeMap::new();
     let answered = asked.into_iter().map(|(name, mut one)| {
         one.answer = answers.remove(&name);
@@ -133,10 +161,15 @@ pub(crate) async fn ask(
             None => drop(clusters.insert(one.cluster.clone(), one)),
         }
     }
-    let foreseen = Foreseen::of(subject, clusters.into_values().collect(), general);
+    let mut foreseen = Foreseen::of(subject, by, clusters.into_values().collect(), general);
+    foreseen.asked = on_hub;
     let label = subject.label(&foreseen.plan);
-    for (cluster, name) in names {
-        let patch = json!({ "metadata": { "labels": { PLAN_LABEL: label } } });
+    for (cluster, name, answered) in names {
+        let silent = foreseen.clusters.iter().find(|one| one.cluster == cluster && !answered);
+        let unanswered = silent.map(|one| Believed::of(&one.believed).to_string());
+        let patch = json!({ "metadata": {
+            "labels": { PLAN_LABEL: label }, "annotations": { UNANSWERED: unanswered },
+        } });
         perform(&executor, "name the plan", on(&cluster, &name, Write::Merge(patch))).await?;
     }
     Ok(foreseen)
@@ -182,6 +215,20 @@ async fn put(
     perform(executor, &what, on(cluster, name, Write::Create(object))).await
 }
 
+/// Takes questions back that nobody needs any more. If that does not work they expire by themselves.
+pub(super) async fn retract(hub_client: &Client, asked: &[Asked]) {
+    let executor = executor(Some(hub_client.clone()), None);
+    let taken = asked.iter().map(|one| {
+        let write = Write::Delete {
+            uid: one.uid.clone(),
+            resource_version: None,
+            propagation: Propagation::Background,
+        };
+        on(&one.cluster, &one.name, write)
+    });
+    drop(executor.execute(vec![taken.collect()]).await);
+}
+
 /// The answers under an earlier plan, if they are still there.
 pub(super) async fn earlier(
     hub_client: &Client,
@@ -194,11 +241,37 @@ pub(super) async fn earlier(
     let mut parts: BTreeMap<String, Part> = BTreeMap::new();
     for one in found {
         let cluster = one.namespace().unwrap_or_default();
-        let answer = one.status.filter(|status| status.answered_at.is_some());
+        let unanswered = one.annotations().get(UNANSWERED).cloned();
+        let answered = unanswered.is_none();
+        let believed = unanswered.and_then(|text| Believed::parse(&text)).unwrap_or_default();
+        let answer = one.status.filter(|status| answered && status.answered_at.is_some());
         match parts.get_mut(&cluster) {
-            Some(before) => before.answer = joined(before.answer.take(), answer),
-            None => drop(parts.insert(cluster.clone(), Part { cluster, answer })),
+            Some(before) => {
+                before.answer = joined(before.answer.take(), answer);
+                // All that did not answer in a cluster bear the same.
+                if !answered {
+                    before.believed = believed;
+                }
+            }
+            None => drop(parts.insert(cluster.clone(), Part { cluster, answer, believed })),
         }
     }
     Ok((!parts.is_empty()).then(|| parts.into_values().collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_cluster_had_one_plan_whichever_way_it_left() {
+        let subject = Subject::Leave { cluster: "c1".to_owned(), strategy: None };
+        let plan = |by: RemoveStrategy| {
+            let silent =
+                Answer { cluster: "c1".to_owned(), answer: None, believed: vec![], notes: vec![] };
+            Foreseen::of(&subject, Some(by), vec![silent], vec![]).plan
+        };
+        assert_ne!(plan(RemoveStrategy::Needless), plan(RemoveStrategy::Required));
+        assert_eq!(plan(RemoveStrategy::Required), plan(RemoveStrategy::Required));
+    }
 }

@@ -69,7 +69,9 @@ pub(super) async fn questions(hub_client: &Client, subject: &Subject) -> Result<
         Subject::Policy { .. } | Subject::Binding { .. } | Subject::Placement { .. } => {
             return of_policies(hub_client, subject).await;
         }
-        Subject::Apply { documents } => return apply::questions(hub_client, documents).await,
+        Subject::Apply { documents, how } => {
+            return apply::questions(hub_client, documents, *how).await;
+        }
         // It is looked at where it is.
         Subject::Object { .. } => Vec::new(),
     };
@@ -109,8 +111,13 @@ async fn of_leaving(
     let works: Api<ManifestWork> = Api::namespaced(hub_client.clone(), cluster);
     let works = works.list(&ListParams::default()).await.context("list its works")?;
     let policies: Api<Policy> = Api::namespaced(hub_client.clone(), cluster);
-    let policies = policies.list(&ListParams::default()).await.context("list its policies")?;
-    let believed = on_cluster(&works.items, policies.items);
+    let policies = match policies.list(&ListParams::default()).await {
+        Ok(policies) => policies.items,
+        // A hub that serves no policies has sent none.
+        Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
+        Err(error) => return Err(error).context("list its policies"),
+    };
+    let believed = on_cluster(&works.items, policies);
     let spec = RemovalPreviewSpec { leave: Some(strategy), ..RemovalPreviewSpec::default() };
     Ok(Question { cluster: cluster.to_owned(), spec: Some(spec), believed, notes: Vec::new() })
 }

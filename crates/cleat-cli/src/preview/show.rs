@@ -202,6 +202,7 @@ mod tests {
                 Answer { cluster: "c2".to_owned(), answer: None, believed: vec![], notes: vec![] },
             ],
             notes: vec!["there is more".to_owned()],
+            asked: vec![],
         };
         let expected = "\
 c1

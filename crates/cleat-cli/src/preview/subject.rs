@@ -8,6 +8,7 @@ use cleat_core::digest::digest;
 use cleat_core::number::number;
 use serde_json::Value;
 
+use super::How;
 use crate::Refused;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +48,7 @@ pub(crate) enum Subject {
     /// What a file says, given to the hub. All documents have a namespace.
     Apply {
         documents: Vec<Value>,
+        how: How,
     },
     /// Any object on the server that is asked.
     Object {
@@ -110,10 +112,20 @@ impl Subject {
 }
 
 impl Subject {
+    /// What somebody tried who looked at it.
+    pub(super) fn purpose(&self) -> String {
+        match self {
+            Self::Apply { .. } => format!("foresee what becomes of {self}"),
+            _ => format!("foresee the end of {self}"),
+        }
+    }
+
     /// What plans of it are told apart by from those of anything else.
     pub(super) fn seal(&self) -> String {
         match self {
-            Self::Apply { documents } => format!("{self} {}", digest(&documents.as_slice().into())),
+            Self::Apply { documents, how } => {
+                format!("{self} {how:?} {}", digest(&documents.as_slice().into()))
+            }
             _ => self.to_string(),
         }
     }
@@ -132,7 +144,7 @@ impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, namespace, name) = match self {
             Self::Leave { cluster, .. } => return write!(f, "cluster {cluster}"),
-            Self::Apply { documents } => {
+            Self::Apply { documents, .. } => {
                 return write!(f, "{} to apply", number(documents.len(), "object", "objects"));
             }
             Self::Object { kind, namespace: None, name } => return write!(f, "{kind} {name}"),
@@ -170,8 +182,10 @@ mod tests {
             };
             assert_eq!(Subject::parse(&format!("{kind}/shop"), Some("c1")).unwrap(), object);
         }
-        let apply =
-            |name: &str| Subject::Apply { documents: vec![serde_json::json!({ "a": name })] };
+        let apply = |name: &str| Subject::Apply {
+            documents: vec![serde_json::json!({ "a": name })],
+            how: How::Apply,
+        };
         assert_eq!(apply("x").to_string(), apply("y").to_string());
         assert_ne!(apply("x").seal(), apply("y").seal());
         assert_ne!(apply("x").label("12"), work.label("12"));

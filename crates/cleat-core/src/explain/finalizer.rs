@@ -98,8 +98,37 @@ pub(super) fn tell(look: &Look<'_>, thing: &Thing<'_>, finalizer: &str, trail: &
         named::VOLUME => volume_in_use(thing),
         named::INSTANCES => namespace::instances(look, thing, trail),
         _ => ours(look, thing, finalizer, trail)
-            .unwrap_or_else(|| of_controller(look, thing, finalizer, trail)),
+            .unwrap_or_else(|| of_controller(look, thing, finalizer, trail, Some(look.now))),
     }
+}
+
+/// What we ourselves take off, whatever it is on.
+const OURS: &[&str] = &[
+    "cleat.dev/",
+    "work.open-cluster-management.io/",
+    "cluster.open-cluster-management.io/",
+    "policy.open-cluster-management.io/",
+];
+
+/// Of a finalizer that a controller will have to take off: who that is, and whether it runs. Nothing of
+/// those that the server or we ourselves see to, nor of those whose controller is known not to be among
+/// the workloads everywhere and is not here.
+pub(super) fn served(
+    look: &Look<'_>,
+    thing: &Thing<'_>,
+    finalizer: &str,
+    trail: &Trail,
+) -> Option<Node> {
+    use named::{CLAIM, FOREGROUND, INSTANCES, ORPHAN, VOLUME};
+    let seen_to = [FOREGROUND, ORPHAN, CLAIM, VOLUME, INSTANCES].contains(&finalizer)
+        || OURS.iter().any(|begin| finalizer.starts_with(begin));
+    if seen_to {
+        return None;
+    }
+    let node = of_controller(look, thing, finalizer, trail, None);
+    let known = KNOWN.iter().any(|(begin, _, _)| finalizer.starts_with(begin));
+    let elsewhere = known && node.reason == Some(Reason::FinalizerNoOwner);
+    (!elsewhere).then_some(node)
 }
 
 /// Our own finalizers: the objects themselves say how far it got.
@@ -154,14 +183,21 @@ fn is_tool(manager: &str) -> bool {
 }
 
 /// A controller's finalizer: from who wrote it, who is known to, and who says to be needed for it.
-fn of_controller(look: &Look<'_>, thing: &Thing<'_>, finalizer: &str, trail: &Trail) -> Node {
+/// `now`: since when is told as well.
+fn of_controller(
+    look: &Look<'_>,
+    thing: &Thing<'_>,
+    finalizer: &str,
+    trail: &Trail,
+    now: Option<Timestamp>,
+) -> Node {
     let setters = setters(thing.object, finalizer);
     let known = KNOWN.iter().find(|(begin, _, _)| finalizer.starts_with(begin));
     let mut says = format!("finalizer {finalizer}");
     if let Some(Setter { manager, time }) = setters.first() {
         says.push_str(&format!(", set by {manager}"));
-        if let Some(time) = time {
-            says.push_str(&format!(" {} ago", ago(*time, look.now)));
+        if let (Some(time), Some(now)) = (time, now) {
+            says.push_str(&format!(" {} ago", ago(*time, now)));
         }
         if is_tool(manager) {
             says.push_str(", which is a tool of people");

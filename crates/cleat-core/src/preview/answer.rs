@@ -38,6 +38,8 @@ pub enum Tried {
 #[derive(Clone, Debug)]
 pub struct Inquiry {
     pub tried: Tried,
+    /// What is to be said of finalizers that nobody would take off, by name.
+    pub unserved: BTreeMap<String, String>,
     /// Where it would be another than it is, if it is there and would be written.
     pub changes: Vec<String>,
     /// What is in it, if it is a namespace.
@@ -52,6 +54,7 @@ impl Default for Inquiry {
     fn default() -> Self {
         Self {
             tried: Tried::NotTried,
+            unserved: BTreeMap::new(),
             changes: Vec::new(),
             inside: None,
             instances: None,
@@ -186,7 +189,11 @@ fn counted(ids: &[&Id]) -> String {
 
 fn blockers(one: &Foreseen, inquiry: &Inquiry) -> Vec<String> {
     let held = |finalizers: &[String]| -> Vec<String> {
-        finalizers.iter().map(|finalizer| format!("waits for finalizer {finalizer}")).collect()
+        let told = |finalizer: &String| match inquiry.unserved.get(finalizer) {
+            Some(told) => told.clone(),
+            None => format!("waits for finalizer {finalizer}"),
+        };
+        finalizers.iter().map(told).collect()
     };
     match &inquiry.tried {
         Tried::Accepted { finalizers } => held(finalizers),

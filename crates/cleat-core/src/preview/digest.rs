@@ -2,9 +2,11 @@
 
 use alloc::collections::BTreeMap;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
+use core::fmt;
 
+use cleat_api::leftoverrecord::LeftObject;
 use cleat_api::removalpreview::{PreviewedObject, RemovalPreviewStatus};
 use serde_json::{Value, json};
 
@@ -15,10 +17,45 @@ use crate::digest::digest;
 pub struct Part {
     pub cluster: String,
     pub answer: Option<RemovalPreviewStatus>,
+    /// Of a cluster that did not answer: what the hub believes to be there.
+    pub believed: Believed,
+}
+
+/// What the hub believes to be on a cluster, short enough to be written on a question.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Believed {
+    count: usize,
+    digest: String,
+}
+
+impl Believed {
+    pub fn of(objects: &[LeftObject]) -> Self {
+        let mut all: Vec<Value> = objects
+            .iter()
+            .map(|one| {
+                json!([one.group, one.resource, one.namespace, one.name, one.uid, one.stays])
+            })
+            .collect();
+        all.sort_by_key(|one| one.to_string());
+        Self { count: all.len(), digest: digest(&Value::Array(all)).chars().take(16).collect() }
+    }
+
+    /// From how it is written.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (count, digest) = text.split_once(' ')?;
+        Some(Self { count: count.parse().ok()?, digest: digest.to_string() })
+    }
+}
+
+impl fmt::Display for Believed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.count, self.digest)
+    }
 }
 
 /// Stands for everything in a plan that matters: what is to be done, which incarnations go or stay, and
-/// how much goes along with them that nobody listed. Obstacles do not count: they end by themselves.
+/// how much goes along with them that nobody listed; of clusters that did not answer, that they did not,
+/// and what the hub believes to be there. Obstacles do not count: they end by themselves.
 ///
 /// `subject` tells apart what happens to do the same: a plan is good for what it was made of only.
 pub fn plan_hash(subject: &str, parts: &[Part]) -> String {
@@ -30,7 +67,7 @@ pub fn plan_hash(subject: &str, parts: &[Part]) -> String {
 }
 
 fn weight(part: &Part) -> Value {
-    let Some(answer) = &part.answer else { return json!("unknown") };
+    let Some(answer) = &part.answer else { return json!(["unknown", part.believed.to_string()]) };
     json!({
         "problems": answer.problems,
         "more": answer.more,
@@ -42,8 +79,8 @@ fn weight(part: &Part) -> Value {
 
 /// What is different now, one line each, at most `most` of them.
 pub fn changes(before: &[Part], now: &[Part], most: usize) -> Vec<String> {
+    let mut changes = spoken(before, now);
     let (before, now) = (by_object(before), by_object(now));
-    let mut changes = Vec::new();
     for (key, one) in &now {
         match before.get(key) {
             None => changes.push(format!("{key}: new: {}", told(one))),
@@ -65,38 +102,51 @@ pub fn changes(before: &[Part], now: &[Part], most: usize) -> Vec<String> {
     changes
 }
 
-#[derive(Clone, Copy)]
-enum Entry<'a> {
-    Object(&'a PreviewedObject),
-    Silence,
+/// Which clusters have begun or ceased to answer, or are believed to have something else by now.
+fn spoken(before: &[Part], now: &[Part]) -> Vec<String> {
+    let mut changes = Vec::new();
+    for one in now {
+        let Some(old) = before.iter().find(|old| old.cluster == one.cluster) else { continue };
+        let cluster = &one.cluster;
+        match (&old.answer, &one.answer) {
+            (None, Some(_)) => {
+                changes.push(format!("{cluster}: did not answer then, and does now"))
+            }
+            (Some(_), None) => changes.push(format!("{cluster}: answered then, and does not now")),
+            (None, None) if old.believed != one.believed => {
+                let (then, now) = (old.believed.count, one.believed.count);
+                changes.push(format!(
+                    "{cluster}: does not answer, and the hub believes other objects to be there: \
+                     {then} then, {now} now"
+                ));
+            }
+            _ => {}
+        }
+    }
+    changes
 }
 
-fn by_object(parts: &[Part]) -> BTreeMap<String, Entry<'_>> {
+fn by_object(parts: &[Part]) -> BTreeMap<String, &PreviewedObject> {
     let mut all = BTreeMap::new();
     for part in parts {
-        let Some(answer) = &part.answer else {
-            all.insert(part.cluster.clone(), Entry::Silence);
-            continue;
-        };
-        for one in &answer.objects {
+        for one in part.answer.iter().flat_map(|answer| &answer.objects) {
             let kind = if one.group.is_empty() {
                 one.resource.clone()
             } else {
                 format!("{}.{}", one.resource, one.group)
             };
             let key = format!("{}: {kind} {}/{}", part.cluster, one.namespace, one.name);
-            all.insert(key, Entry::Object(one));
+            all.insert(key, one);
         }
     }
     all
 }
 
-fn told(entry: &Entry<'_>) -> String {
-    match entry {
-        Entry::Silence => "no answer".into(),
-        Entry::Object(one) if one.takes_along > 0 => {
-            format!("{} uid {} with {} more", one.verdict.as_str(), one.uid, one.takes_along)
+fn told(one: &PreviewedObject) -> String {
+    match one.takes_along {
+        along if along > 0 => {
+            format!("{} uid {} with {along} more", one.verdict.as_str(), one.uid)
         }
-        Entry::Object(one) => format!("{} uid {}", one.verdict.as_str(), one.uid),
+        _ => format!("{} uid {}", one.verdict.as_str(), one.uid),
     }
 }

@@ -9,10 +9,11 @@ use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 
+use cleat_api::leftoverrecord::LeftObject;
 use cleat_api::manifestwork::LEAVE_FINALIZER;
 use cleat_api::manifestworkreplicaset::SET_LABEL;
 use cleat_api::policy::name::ROOT_POLICY;
-use cleat_api::removalpreview::{APPROVED_PLAN, RemovalPreview};
+use cleat_api::removalpreview::{APPROVED_PLAN, RemovalPreview, UNANSWERED};
 use serde_json::Value;
 
 use crate::number::number;
@@ -22,6 +23,7 @@ use crate::number::number;
 pub struct Threshold {
     pub objects: usize,
     pub clusters: usize,
+    pub namespaces: usize,
 }
 
 /// What is about to be deleted.
@@ -59,21 +61,42 @@ impl Matter {
 pub struct Size {
     pub objects: usize,
     pub clusters: usize,
+    /// Those of the objects that are namespaces.
+    pub namespaces: usize,
 }
 
 impl Size {
+    /// Of these objects on one cluster.
+    pub fn of_cluster(held: &[LeftObject]) -> Self {
+        let namespaces = held.iter().filter(|one| one.group.is_empty());
+        let namespaces = namespaces.filter(|one| one.resource == "namespaces").count();
+        Self { objects: held.len(), clusters: 1, namespaces }
+    }
+
     pub fn is_above(self, threshold: Threshold) -> bool {
-        self.objects > threshold.objects || self.clusters > threshold.clusters
+        self.objects > threshold.objects
+            || self.clusters > threshold.clusters
+            || self.namespaces > threshold.namespaces
     }
 }
 
-/// How much would go with an object. `held`: how many objects works and policies have on the cluster,
-/// if it is one. `None`: it may go whatever its size.
-pub fn size(matter: Matter, object: &Value, held: usize) -> Option<Size> {
+/// How many of these manifests are namespaces.
+fn namespaces<'a>(manifests: impl Iterator<Item = &'a Value>) -> usize {
+    manifests.filter(|one| one["apiVersion"] == "v1" && one["kind"] == "Namespace").count()
+}
+
+/// How much would go with an object. `held`: how much works and policies have on the cluster, if it is
+/// one. `None`: it may go whatever its size.
+pub fn size(matter: Matter, object: &Value, held: Size) -> Option<Size> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-    let count = |pointer: &str| {
-        object.pointer(pointer).and_then(Value::as_array).map_or(0, |all| all.len())
+    let list = |pointer: &str| -> &[Value] {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_array)
+            .map(|all| all.as_slice())
+            .unwrap_or_default()
     };
+    let count = |pointer: &str| list(pointer).len();
     let labelled = |label: &str| {
         object.pointer("/metadata/labels").is_some_and(|labels| labels.get(label).is_some())
     };
@@ -88,26 +111,43 @@ pub fn size(matter: Matter, object: &Value, held: usize) -> Option<Size> {
     match matter {
         Matter::Work if labelled(SET_LABEL) || held_back(LEAVE_FINALIZER) => None,
         Matter::Work if text("/spec/deleteOption/propagationPolicy") == Some("Orphan") => None,
-        Matter::Work => Some(Size { objects: count("/spec/workload/manifests"), clusters: 1 }),
+        Matter::Work => {
+            let manifests = list("/spec/workload/manifests");
+            let namespaces = namespaces(manifests.iter());
+            Some(Size { objects: manifests.len(), clusters: 1, namespaces })
+        }
         Matter::ReplicaSet => {
             let clusters = object.pointer("/status/summary/total").and_then(Value::as_u64);
             let clusters = usize::try_from(clusters.unwrap_or_default()).unwrap_or(usize::MAX);
-            let manifests = count("/spec/manifestWorkTemplate/workload/manifests");
-            Some(Size { objects: manifests.saturating_mul(clusters), clusters })
+            let manifests = list("/spec/manifestWorkTemplate/workload/manifests");
+            Some(Size {
+                objects: manifests.len().saturating_mul(clusters),
+                clusters,
+                namespaces: namespaces(manifests.iter()).saturating_mul(clusters),
+            })
         }
         Matter::Policy if labelled(ROOT_POLICY) => None,
         Matter::Policy => {
-            let templates = object.pointer("/spec/policy-templates").and_then(Value::as_array);
             let behavior = |template: &Value| {
                 let said = template.pointer("/objectDefinition/spec/pruneObjectBehavior");
                 said.and_then(Value::as_str).is_some_and(|said| said != "None")
             };
-            let pruning = templates.into_iter().flatten().filter(|one| behavior(one)).count();
+            let pruning = || list("/spec/policy-templates").iter().filter(|one| behavior(one));
             let clusters = count("/status/status");
-            (pruning > 0).then(|| Size { objects: pruning.saturating_mul(clusters), clusters })
+            let asked = pruning().flat_map(|template| {
+                let asked = template.pointer("/objectDefinition/spec/object-templates");
+                asked.and_then(Value::as_array).into_iter().flatten()
+            });
+            let namespaces = namespaces(asked.filter_map(|one| one.get("objectDefinition")));
+            let templates = pruning().count();
+            (templates > 0).then(|| Size {
+                objects: templates.saturating_mul(clusters),
+                clusters,
+                namespaces: namespaces.saturating_mul(clusters),
+            })
         }
         Matter::Cluster if text("/spec/removeStrategy") != Some("Required") => None,
-        Matter::Cluster => Some(Size { objects: held, clusters: 1 }),
+        Matter::Cluster => Some(held),
     }
 }
 
@@ -129,7 +169,11 @@ pub fn covers(matter: Matter, object: &Value, works: &Works, question: &RemovalP
     let asked = &question.spec;
     let cluster = question.metadata.namespace.as_deref().unwrap_or_default();
     let answered = question.status.as_ref().is_some_and(|status| status.answered_at.is_some());
+    let annotations = question.metadata.annotations.as_ref();
+    // Whoever agreed to the plan did not see an answer that came afterwards.
+    let late = annotations.is_some_and(|all| all.contains_key(UNANSWERED));
     answered
+        && !late
         && asked.proposed.is_none()
         && asked.templates.is_none()
         && match matter {
@@ -154,7 +198,11 @@ pub fn refusal(matter: Matter, object: &Value, size: Size, plan: Option<&str>) -
             format!("cleat delete {kind}/{name} -n {namespace} --plan HASH"),
         ),
     };
-    let objects = number(size.objects, "object", "objects");
+    let mut objects = number(size.objects, "object", "objects");
+    if size.namespaces > 0 {
+        let namespaces = number(size.namespaces, "namespace", "namespaces");
+        objects = format!("{objects} ({namespaces} among them)");
+    }
     let clusters = number(size.clusters, "cluster", "clusters");
     let approval = match plan {
         None => "no plan was approved".to_owned(),
@@ -185,44 +233,61 @@ mod tests {
     #[test]
     fn what_belongs_to_something_else_or_deletes_nothing_goes_whatever_its_size() {
         let large = work(json!({ "namespace": "c1", "name": "w" }), json!({}));
-        assert_eq!(size(Matter::Work, &large, 0), Some(Size { objects: 30, clusters: 1 }));
+        let none = Size::default();
+        let all = Some(Size { objects: 30, clusters: 1, namespaces: 0 });
+        assert_eq!(size(Matter::Work, &large, none), all);
         for (metadata, spec) in [
             (json!({ "labels": { SET_LABEL: "n.s" } }), json!({})),
             (json!({ "finalizers": [LEAVE_FINALIZER] }), json!({})),
             (json!({ "deletionTimestamp": "2026-01-01T00:00:00Z" }), json!({})),
             (json!({}), json!({ "deleteOption": { "propagationPolicy": "Orphan" } })),
         ] {
-            assert_eq!(size(Matter::Work, &work(metadata.clone(), spec), 0), None, "{metadata}");
+            let found = size(Matter::Work, &work(metadata.clone(), spec), none);
+            assert_eq!(found, None, "{metadata}");
         }
         let copy = json!({ "metadata": { "labels": { ROOT_POLICY: "n.p" } } });
-        assert_eq!(size(Matter::Policy, &copy, 0), None);
+        assert_eq!(size(Matter::Policy, &copy, none), None);
         let cluster = |strategy: &str| json!({ "spec": { "removeStrategy": strategy } });
-        assert_eq!(size(Matter::Cluster, &cluster("Needless"), 99), None);
-        let held = Some(Size { objects: 99, clusters: 1 });
-        assert_eq!(size(Matter::Cluster, &cluster("Required"), 99), held);
+        let held =
+            |resource: &str| LeftObject { resource: resource.into(), ..LeftObject::default() };
+        let held = Size::of_cluster(&[held("namespaces"), held("configmaps")]);
+        assert_eq!(held, Size { objects: 2, clusters: 1, namespaces: 1 });
+        assert_eq!(size(Matter::Cluster, &cluster("Needless"), held), None);
+        assert_eq!(size(Matter::Cluster, &cluster("Required"), held), Some(held));
     }
 
     #[test]
     fn sets_and_policies_count_their_clusters() {
+        let none = Size::default();
+        let mut three = manifests(3);
+        three[0] = json!({ "apiVersion": "v1", "kind": "Namespace" });
         let set = json!({
-            "spec": { "manifestWorkTemplate": { "workload": { "manifests": manifests(3) } } },
+            "spec": { "manifestWorkTemplate": { "workload": { "manifests": three } } },
             "status": { "summary": { "total": 4 } },
         });
-        assert_eq!(size(Matter::ReplicaSet, &set, 0), Some(Size { objects: 12, clusters: 4 }));
+        let all = Some(Size { objects: 12, clusters: 4, namespaces: 4 });
+        assert_eq!(size(Matter::ReplicaSet, &set, none), all);
         let policy = |behavior: &str| {
-            let spec = json!({ "pruneObjectBehavior": behavior });
+            let namespace = json!({ "apiVersion": "v1", "kind": "Namespace" });
+            let spec = json!({
+                "pruneObjectBehavior": behavior,
+                "object-templates": [{ "objectDefinition": namespace }, { "objectDefinition": {} }],
+            });
             json!({
                 "spec": { "policy-templates": [{ "objectDefinition": { "spec": spec } }] },
                 "status": { "status": [{}, {}] },
             })
         };
-        let both = Some(Size { objects: 2, clusters: 2 });
-        assert_eq!(size(Matter::Policy, &policy("DeleteIfCreated"), 0), both);
-        assert_eq!(size(Matter::Policy, &policy("None"), 0), None);
-        let threshold = Threshold { objects: 12, clusters: 4 };
-        assert!(!Size { objects: 12, clusters: 4 }.is_above(threshold));
-        assert!(Size { objects: 13, clusters: 1 }.is_above(threshold));
-        assert!(Size { objects: 1, clusters: 5 }.is_above(threshold));
+        let both = Some(Size { objects: 2, clusters: 2, namespaces: 2 });
+        assert_eq!(size(Matter::Policy, &policy("DeleteIfCreated"), none), both);
+        assert_eq!(size(Matter::Policy, &policy("None"), none), None);
+        let threshold = Threshold { objects: 12, clusters: 4, namespaces: 4 };
+        let [objects, clusters, namespaces] = [12, 4, 4];
+        let found = Size { objects, clusters, namespaces };
+        assert!(!found.is_above(threshold));
+        assert!(Size { objects: 13, ..found }.is_above(threshold));
+        assert!(Size { clusters: 5, ..found }.is_above(threshold));
+        assert!(Size { namespaces: 5, ..found }.is_above(threshold));
     }
 
     #[test]
@@ -244,6 +309,10 @@ mod tests {
         assert!(!covered("c2", json!({ "work": "w" }), answered()));
         assert!(!covered("c1", json!({ "work": "v" }), answered()));
         assert!(!covered("c1", json!({ "policy": "w" }), answered()));
+        // An answer that came when the plan was made already was seen by nobody.
+        let mut late = question("c1", json!({ "work": "w" }), answered());
+        late.metadata.annotations = Some([(UNANSWERED.to_owned(), "0 x".to_owned())].into());
+        assert!(!covers(Matter::Work, &object, &Works::new(), &late));
         // Agreeing to a change is not agreeing to the end.
         let proposed = json!({ "work": "w", "proposed": { "name": "w", "spec": {} } });
         assert!(!covered("c1", proposed, answered()));
@@ -254,12 +323,16 @@ mod tests {
         };
         assert!(of_set("c1", "shop-1"));
         assert!(!of_set("c1", "w") && !of_set("c2", "shop-1"), "it is about another's works");
-        let size = Size { objects: 30, clusters: 1 };
+        let size = Size { objects: 30, clusters: 1, namespaces: 0 };
         assert_eq!(
             refusal(Matter::Work, &object, size, None),
             "deleting it concerns 30 objects on 1 cluster, and no plan was approved. Look with \
              `cleat preview delete manifestwork/w -n c1`, then `cleat delete manifestwork/w -n c1 \
              --plan HASH`"
         );
+        let told = refusal(Matter::Work, &object, Size { namespaces: 2, ..size }, None);
+        let expected =
+            "deleting it concerns 30 objects (2 namespaces among them) on 1 cluster, and ";
+        assert!(told.starts_with(expected), "{told}");
     }
 }

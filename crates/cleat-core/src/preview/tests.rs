@@ -5,6 +5,7 @@ use std::string::{String, ToString as _};
 use std::vec;
 use std::vec::Vec;
 
+use cleat_api::leftoverrecord::LeftObject;
 use cleat_api::removalpreview::{PreviewVerdict, PreviewedObject, RemovalPreviewStatus};
 use jiff::Timestamp;
 
@@ -91,6 +92,15 @@ fn what_stands_in_the_way_is_told() {
         told(Tried::Accepted { finalizers: vec!["x/y".to_string()] }),
         ["waits for finalizer x/y"]
     );
+    let absent = "waits for finalizer x/y; nobody serves it".to_string();
+    let inquiry = Inquiry {
+        tried: Tried::Accepted { finalizers: ["x/y", "x/z"].map(String::from).to_vec() },
+        unserved: [("x/y".to_string(), absent.clone())].into(),
+        ..Inquiry::default()
+    };
+    let all = vec![foreseen(map.clone(), Prospect::Delete)];
+    let seen = objects("shop", all, &[(map.clone(), inquiry)].into(), &[map.clone()].into());
+    assert_eq!(seen[0].blockers, [absent, "waits for finalizer x/z".to_string()]);
     assert_eq!(
         told(Tried::Unknown("no answer".to_string())),
         ["whether it would be accepted is not known: no answer"]
@@ -120,7 +130,7 @@ fn what_would_be_written_says_where_it_differs_and_what_refuses_it() {
 
 fn part(cluster: &str, objects: Vec<PreviewedObject>) -> Part {
     let answer = RemovalPreviewStatus { objects, ..RemovalPreviewStatus::default() };
-    Part { cluster: cluster.to_string(), answer: Some(answer) }
+    Part { cluster: cluster.to_string(), answer: Some(answer), believed: Believed::default() }
 }
 
 fn object(name: &str, uid: &str, verdict: PreviewVerdict) -> PreviewedObject {
@@ -144,7 +154,7 @@ fn a_plan_is_the_same_until_something_changes_that_matters() {
     }
     assert_eq!(plan_hash("work a", &before), plan_hash("work a", &obstacle));
     assert_ne!(plan_hash("work a", &before), plan_hash("work b", &before));
-    let silent = Part { cluster: "c1".to_string(), answer: None };
+    let silent = Part { answer: None, ..part("c1", vec![]) };
     let mut fuller = object("a", "1", PreviewVerdict::Delete);
     fuller.takes_along = 2;
     for (other, said) in [
@@ -161,11 +171,42 @@ fn a_plan_is_the_same_until_something_changes_that_matters() {
             vec![part("c1", vec![fuller])],
             "c1: configmaps shop/a: was: delete uid 1; now: delete uid 1 with 2 more",
         ),
-        (vec![silent], "c1: configmaps shop/a: was: delete uid 1; now: not there"),
+        (vec![silent.clone()], "c1: configmaps shop/a: was: delete uid 1; now: not there"),
+        (vec![silent], "c1: answered then, and does not now"),
     ] {
         assert_ne!(plan_hash("work a", &before), plan_hash("work a", &other));
         assert!(changes(&before, &other, 10).contains(&said.to_string()), "{said}");
     }
+}
+
+fn silent(believed: &[&str]) -> [Part; 1] {
+    let left = |name: &&str| LeftObject {
+        resource: "configmaps".to_string(),
+        name: (*name).to_string(),
+        ..LeftObject::default()
+    };
+    let believed: Vec<LeftObject> = believed.iter().map(left).collect();
+    [Part { answer: None, believed: Believed::of(&believed), ..part("c1", vec![]) }]
+}
+
+#[test]
+fn what_a_silent_cluster_is_believed_to_have_is_part_of_the_plan() {
+    let hash = |parts: &[Part]| plan_hash("work a", parts);
+    let before = silent(&["a", "b"]);
+    assert_eq!(hash(&before), hash(&silent(&["b", "a"])));
+    assert_eq!(changes(&before, &silent(&["b", "a"]), 10), [] as [String; 0]);
+    let now = silent(&["a", "b", "c"]);
+    assert_ne!(hash(&before), hash(&now));
+    assert_eq!(
+        changes(&before, &now, 10),
+        ["c1: does not answer, and the hub believes other objects to be there: 2 then, 3 now"]
+    );
+    let answered = [part("c1", vec![])];
+    assert_ne!(hash(&silent(&[])), hash(&answered));
+    assert_eq!(changes(&silent(&[]), &answered, 10), ["c1: did not answer then, and does now"]);
+    let written = before[0].believed.to_string();
+    assert_eq!(Believed::parse(&written).as_ref(), Some(&before[0].believed));
+    assert_eq!(Believed::parse("nonsense"), None);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 
 use cleat_api::managedcluster::RemoveStrategy;
 
+use super::along::take_along;
 use super::contents::Contents;
 use super::observed::{Book, Hub, Ledger, Observed, Origin, Seen};
 use super::ownership::{Ownership, origin};
@@ -87,7 +88,11 @@ pub fn outlook(seen: &Observed, change: Change) -> Result<Vec<Foreseen>, String>
         None => Goes { why: "it goes with the work", decided_by: DELETE_OPTION },
     };
     let fates = retire::fates(&seen, book, book.ids().into_iter());
-    Ok(fates.into_iter().map(|(id, fate)| foreseen(&seen, book, id, fate, goes)).collect())
+    let mut all: Vec<Foreseen> =
+        fates.into_iter().map(|(id, fate)| foreseen(&seen, book, id, fate, goes)).collect();
+    let mut each: Vec<&mut Foreseen> = all.iter_mut().collect();
+    take_along(&mut each, |_| false);
+    Ok(all)
 }
 
 /// Why an object goes that nothing keeps.

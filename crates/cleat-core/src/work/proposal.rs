@@ -12,6 +12,7 @@ use alloc::vec::Vec;
 
 use serde_json::Value;
 
+use super::along::take_along;
 use super::converge::{self, Need, Stuck};
 use super::observed::{
     Book, Claim, Hub, Ledger, Observed, Origin, Place, Present, Seen, Strategy, Wanted, Work,
@@ -66,10 +67,21 @@ pub fn proposal(seen: &Observed) -> Result<Proposal, String> {
     if seen.leaving.is_some() && !work.is_of_add_on() {
         return Err("the cluster leaves, and gets nothing new".to_owned());
     }
-    if work.is_complete() {
-        return Ok(frozen(&seen, book));
+    let mut all = match work.is_complete() {
+        true => frozen(&seen, book),
+        false => whole(&seen, work, book),
+    };
+    let mut each: Vec<&mut Foreseen> =
+        all.objects.iter_mut().map(|one| &mut one.foreseen).collect();
+    let wanted = seen.wanted_by_id();
+    let taken = take_along(&mut each, |id| {
+        let made = |wanted: &&Wanted| !wanted.complete && wanted.strategy != Strategy::ReadOnly;
+        !work.is_complete() && wanted.get(id).is_some_and(made)
+    });
+    for one in all.objects.iter_mut().filter(|one| taken.contains(&one.foreseen.id)) {
+        one.write = None;
     }
-    Ok(whole(&seen, work, book))
+    Ok(all)
 }
 
 /// The world in which nothing has to wait for its next try.

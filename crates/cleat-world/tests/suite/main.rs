@@ -40,6 +40,7 @@ mod policies_moving;
 mod policies_reach;
 mod policies_sync;
 mod previews;
+mod previews_agreed;
 mod previews_apply;
 mod previews_guard;
 mod previews_policies;

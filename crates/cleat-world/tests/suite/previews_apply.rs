@@ -12,7 +12,7 @@ use cleat_api::placementbinding::PlacementBinding;
 use cleat_api::policy::Policy;
 use cleat_api::removalpreview::{PreviewVerdict, PreviewedObject};
 use cleat_cli::Refused;
-use cleat_cli::preview::foresee_apply;
+use cleat_cli::preview::{How, foresee_apply, foresee_given};
 use cleat_world::Fleet;
 use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
@@ -283,4 +283,64 @@ async fn a_preview_of_a_placement_says_what_moves_with_it() -> Result<()> {
     gone(&site.maps(), &map).await?;
     site.tasks.shutdown().await;
     Ok(())
+}
+
+#[tokio::test]
+async fn a_field_that_a_file_does_not_mention_was_foreseen_to_go() -> Result<()> {
+    let site = Site::start("preview-merge").await?;
+    let fleet = &site.fleet;
+    let orphan = json!({ "deleteOption": { "propagationPolicy": "Orphan" } });
+    let before = ["left", "same"].map(|name| fleet.map(name, "1")).to_vec();
+    fleet.work("one", before, orphan.clone()).await?;
+    fleet.told("one", "Applied", "True").await?;
+    let document = work(fleet, "one", &[fleet.map("same", "1")]);
+    let left = async |how: How| -> Result<PreviewVerdict> {
+        let value = foresee_given(&fleet.hub, vec![document.clone()], how, PATIENCE).await?;
+        let all = objects(part(&value, &fleet.name));
+        Ok(all.iter().find(|one| one.name == "left").context(value.to_string())?.verdict)
+    };
+    // Somebody else said what becomes of it, and the file does not mention it.
+    assert_eq!(left(How::Apply).await?, PreviewVerdict::Orphan);
+    assert_eq!(left(How::ServerSide { force: true }).await?, PreviewVerdict::Orphan);
+    assert_eq!(left(How::Replace).await?, PreviewVerdict::Delete);
+    // The manifests are somebody else's.
+    let refused = left(How::ServerSide { force: false }).await.unwrap_err();
+    assert!(refused.is::<Refused>(), "{refused:#}");
+    assert!(refused.to_string().contains("the hub would refuse"), "{refused:#}");
+    // The file itself said it the last time.
+    let last = json!({ "spec": orphan }).to_string();
+    let annotation = "kubectl.kubernetes.io/last-applied-configuration";
+    let patch = json!({ "metadata": { "annotations": { annotation: last } } });
+    let works: Api<ManifestWork> = Api::namespaced(fleet.hub.clone(), &fleet.name);
+    works.patch("one", &PatchParams::default(), &Patch::Merge(patch)).await?;
+    assert_eq!(left(How::Apply).await?, PreviewVerdict::Delete);
+    // Nothing happened by asking.
+    assert!(fleet.maps().get_opt("left").await?.is_some());
+    site.end().await
+}
+
+#[tokio::test]
+async fn what_is_in_a_namespace_that_leaves_the_manifests_was_foreseen_to_stay() -> Result<()> {
+    let site = Site::start("preview-inner").await?;
+    let fleet = &site.fleet;
+    let inner = format!("{}-inner", fleet.name);
+    let namespace =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": inner } });
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "inside", "namespace": inner }, "data": { "key": "1" },
+    });
+    fleet.work("one", vec![namespace, map.clone()], json!({})).await?;
+    fleet.told("one", "Applied", "True").await?;
+    let (_, all) = foreseen(fleet, work(fleet, "one", &[map])).await?;
+    let inside = all.iter().find(|one| one.name == "inside").context("inside")?;
+    assert_eq!(inside.verdict, PreviewVerdict::Delete, "{inside:?}");
+    let why = format!(
+        "namespaces {inner} goes and takes it along, and it cannot be made anew without it"
+    );
+    assert_eq!((&*inside.why, &*inside.decided_by), (&*why, MANIFESTS));
+    let holder = all.iter().find(|one| one.name == inner).context("the namespace")?;
+    assert_eq!((holder.verdict, holder.takes_along), (PreviewVerdict::Delete, 0), "{holder:?}");
+    fleet.end("one").await?;
+    site.end().await
 }

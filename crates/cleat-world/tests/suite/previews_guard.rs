@@ -22,11 +22,11 @@ use crate::{Place, create, delete, parse, refusal};
 
 const PLAN: &str = "0123456789abcdef";
 
-/// A place where more than two objects go only with an approved plan.
+/// A place where more than two objects, or a namespace, go only with an approved plan.
 async fn guarded() -> Result<Place> {
     let place = Place::new("preview-guard").await?;
     prepare_hub(&place.client).await?;
-    let above = Threshold { objects: 2, clusters: 10 };
+    let above = Threshold { objects: 2, clusters: 10, namespaces: 0 };
     let judge = Judge::new(place.client.clone(), Rules::default()).guarded(above);
     let served = serve(judge.router()).await?;
     let mut here = guard_configuration(Some(&served.authority), &Reach::Url(served.url));
@@ -113,6 +113,13 @@ async fn a_large_deletion_needs_a_plan_that_somebody_looked_at() -> Result<()> {
     for goes in ["small", "of-a-set"] {
         delete(&works, goes).await?;
     }
+    // A namespace is much by itself.
+    let namespace = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "n" } });
+    let spec = json!({ "workload": { "manifests": [namespace] } });
+    create(&works, json!({ "metadata": { "name": "holder" }, "spec": spec })).await?;
+    let status = refused(&works, "holder").await?;
+    let expected = "deleting it concerns 1 object (1 namespace among them) on 1 cluster";
+    assert!(status.message.contains(expected), "{}", status.message);
 
     // A plan that nobody answered, or that is about something else, is no plan.
     approve(&place, "large").await?;

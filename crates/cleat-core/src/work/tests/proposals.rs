@@ -27,9 +27,10 @@ enum Fault {
     EndsIgnored,
     UnmappedManifestsDropped,
     GarbledManifestsDropped,
+    WhatGoesAlongForgotten,
 }
 
-const FAULTS: [Fault; 8] = [
+const FAULTS: [Fault; 9] = [
     Fault::DeleteOptionIgnored,
     Fault::AdoptedForgotten,
     Fault::OtherHoldersIgnored,
@@ -38,6 +39,7 @@ const FAULTS: [Fault; 8] = [
     Fault::EndsIgnored,
     Fault::UnmappedManifestsDropped,
     Fault::GarbledManifestsDropped,
+    Fault::WhatGoesAlongForgotten,
 ];
 
 fn foresee(fault: Fault, mut seen: Observed) -> Vec<Foreseen> {
@@ -71,8 +73,31 @@ fn foresee(fault: Fault, mut seen: Observed) -> Vec<Foreseen> {
         }
         _ => {}
     }
+    if fault == Fault::WhatGoesAlongForgotten {
+        return alone(&seen);
+    }
     let proposal = proposal(&seen).unwrap();
     proposal.objects.into_iter().map(|one| one.foreseen).collect()
+}
+
+/// What would become of each object if nothing else were there.
+fn alone(seen: &Observed) -> Vec<Foreseen> {
+    let all = proposal(seen).unwrap().objects.into_iter();
+    let with = |one: Proposed| {
+        let mut seen = seen.clone();
+        if one.foreseen.id != id(3) {
+            seen.wanted.retain(|wanted| wanted.place.id() != Some(&id(3)));
+            seen.live.remove(&id(3));
+            if let Ledger::Present(book) = &mut seen.ledger {
+                book.claims.remove(&id(3));
+                book.applied.remove(&id(3));
+            }
+        }
+        let by_itself = proposal(&seen).unwrap().objects.into_iter();
+        let mut by_itself = by_itself.filter(|other| other.foreseen.id == one.foreseen.id);
+        by_itself.next().unwrap_or(one).foreseen
+    };
+    all.map(with).collect()
 }
 
 /// What somebody thinks of making of a work.
@@ -114,6 +139,7 @@ fn compare(seed: u64, fault: Fault) -> Result<(), String> {
         let index = dice.roll(KINDS.len());
         world.meddle(index, 1, dice.roll(2) == 0);
     }
+    world.cascades = true;
     propose(world.works.get_mut("one").unwrap(), &mut dice);
     let foreseen = foresee(fault, world.observe("one", || true));
     let before = objects(&world);
@@ -143,10 +169,14 @@ fn compare(seed: u64, fault: Fault) -> Result<(), String> {
             return Err(format!("{one:?}; before: {old:?}; after: {new:?}"));
         }
     }
-    for (id, old) in before.iter().filter(|(id, _)| !foreseen.iter().any(|one| one.id == **id)) {
+    let goes = |one: &&Foreseen| matches!(one.prospect, Prospect::Delete | Prospect::Recreate);
+    let undefined = foreseen.iter().filter(goes).any(|one| one.id == id(3));
+    for (one, old) in before.iter().filter(|(id, _)| !foreseen.iter().any(|one| one.id == **id)) {
         let going = present(old).terminating.is_some();
-        if !going && after.get(id) != Some(old) {
-            return Err(format!("{id} was not foreseen, and is not as it was"));
+        // What nobody lists goes with its definition, and is counted there.
+        let along = undefined && *one == id(2);
+        if !going && !along && after.get(one) != Some(old) {
+            return Err(format!("{one} was not foreseen, and is not as it was"));
         }
     }
     match after

@@ -99,6 +99,9 @@ pub(crate) struct World {
     pub(crate) troubles: BTreeMap<&'static str, BTreeMap<Id, Trouble>>,
     pub(crate) repairs: BTreeMap<(&'static str, Id), Repairs>,
     pub(crate) clock: i64,
+    /// Objects of a definition go with it, and nobody can make others before it is back.
+    pub(crate) cascades: bool,
+    undefined: bool,
     last: u64,
 }
 
@@ -148,6 +151,7 @@ impl World {
     /// gone take with them, through the collector, what bears their mark alone.
     pub(crate) fn pass_time(&mut self, mut lets_go: impl FnMut() -> bool) {
         self.clock += 1;
+        let defined = self.objects.contains_key(&id(3));
         self.objects.retain(|id, object| {
             let dying = object["metadata"]["deletionTimestamp"].is_string();
             let ledger = id.resource == "appliedmanifestworks";
@@ -166,6 +170,11 @@ impl World {
             owners.is_empty()
                 || owners.iter().any(|owner| ledgers.contains(owner["uid"].as_str().unwrap()))
         });
+        let there = self.objects.contains_key(&id(3));
+        if self.cascades && defined && !there {
+            self.objects.remove(&id(2));
+            self.undefined = true;
+        }
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -201,7 +210,12 @@ impl World {
             None => Ledger::Absent,
             Some(object) => Ledger::Present(book(object)),
         };
-        let wanted: Vec<Wanted> = self.works.get(name).into_iter().flat_map(wanted).collect();
+        let mut wanted: Vec<Wanted> = self.works.get(name).into_iter().flat_map(wanted).collect();
+        for one in wanted.iter_mut().filter(|one| self.undefined && one.place.id() == Some(&id(2)))
+        {
+            let Id { group, resource: _, namespace, name } = id(2);
+            one.place = Place::Nowhere { group, namespace, name, message: "no such kind".into() };
+        }
         let mut ids: BTreeSet<Id> = wanted.iter().filter_map(|w| w.place.id().cloned()).collect();
         if let Ledger::Present(book) = &ledger {
             ids.extend(book.ids().into_iter().cloned());
@@ -295,6 +309,10 @@ impl World {
                 if current.is_some() {
                     return Ok(Outcome::AlreadyExists);
                 }
+                if self.undefined && *id == super::world::id(2) {
+                    return Ok(Outcome::NoSuchKind);
+                }
+                self.undefined &= *id != super::world::id(3);
                 let mut object = object.clone();
                 object["metadata"]["uid"] = self.fresh().into();
                 object["metadata"]["resourceVersion"] = self.fresh().into();
