@@ -11,6 +11,7 @@ mod event;
 mod history;
 pub mod observed;
 mod plan;
+pub mod proposal;
 mod removal;
 mod report;
 mod template;

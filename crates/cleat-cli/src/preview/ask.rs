@@ -83,8 +83,13 @@ pub(crate) async fn ask(
         return Ok(Foreseen::of(subject, vec![answer], Vec::new()));
     }
     let executor = executor(Some(hub_client.clone()), None);
-    let Questions { all, notes: general } = questions(hub_client, subject).await?;
+    let Questions { all, notes: general, unknown } = questions(hub_client, subject).await?;
     let (mut asked, mut told) = (Vec::new(), Vec::new());
+    for (cluster, why) in unknown {
+        let answer = RemovalPreviewStatus { problems: vec![why], ..Default::default() };
+        let (believed, notes) = (Vec::new(), Vec::new());
+        told.push(Answer { cluster, answer: Some(answer), believed, notes });
+    }
     for Question { cluster, spec, believed, notes } in all {
         let Some(spec) = spec else {
             let answer = Some(RemovalPreviewStatus::default());

@@ -131,7 +131,7 @@ pub fn covers(matter: Matter, object: &Value, works: &Works, question: &RemovalP
     let answered = question.status.as_ref().is_some_and(|status| status.answered_at.is_some());
     answered
         && asked.proposed.is_none()
-        && asked.templates.is_none()
+        && asked.proposed_policy.is_none()
         && match matter {
             Matter::Work => cluster == namespace && asked.work == name,
             Matter::Cluster => cluster == name && asked.leave.is_some(),

@@ -1,7 +1,7 @@
 //! What a file would do if it were applied, asked and answered through the hub; and then it does just
 //! that.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::managedclusterset::ManagedClusterSet;
 use cleat_api::managedclustersetbinding::ManagedClusterSetBinding;
@@ -14,6 +14,7 @@ use cleat_api::removalpreview::{PreviewVerdict, PreviewedObject};
 use cleat_cli::Refused;
 use cleat_cli::preview::foresee_apply;
 use cleat_world::Fleet;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
@@ -23,6 +24,7 @@ use crate::previews_policies::{self as policies, PATIENCE, SHORT, objects, part,
 use crate::{create, gone, seen};
 
 const MANIFESTS: &str = "spec.workload.manifests";
+const TEMPLATES: &str = "spec.object-templates";
 
 fn work(fleet: &Fleet, name: &str, manifests: &[Value]) -> Value {
     json!({
@@ -186,56 +188,184 @@ async fn a_preview_of_a_set_says_which_clusters_get_and_lose_its_works() -> Resu
     Ok(())
 }
 
-#[tokio::test]
-async fn a_preview_of_a_policy_says_where_it_comes_changes_and_goes() -> Result<()> {
-    let site = policies::Site::start("preview-given").await?;
-    site.decide("here", &[&site.name]).await?;
-    let policy = |templates: Vec<Value>| {
-        json!({
-            "apiVersion": "policy.open-cluster-management.io/v1", "kind": "Policy",
-            "metadata": { "name": "p", "namespace": site.team },
-            "spec": { "disabled": false, "policy-templates": templates },
-        })
-    };
-    let binding = json!({
+fn policy(site: &policies::Site, templates: &[Value]) -> Value {
+    json!({
+        "apiVersion": "policy.open-cluster-management.io/v1", "kind": "Policy",
+        "metadata": { "name": "p", "namespace": site.team },
+        "spec": { "disabled": false, "policy-templates": templates },
+    })
+}
+
+fn binding(site: &policies::Site, placement: &str) -> Value {
+    json!({
         "apiVersion": "policy.open-cluster-management.io/v1", "kind": "PlacementBinding",
         "metadata": { "name": "b", "namespace": site.team },
         "placementRef": {
-            "apiGroup": "cluster.open-cluster-management.io", "kind": "Placement", "name": "here",
+            "apiGroup": "cluster.open-cluster-management.io", "kind": "Placement",
+            "name": placement,
         },
         "subjects": [{
             "apiGroup": "policy.open-cluster-management.io", "kind": "Policy", "name": "p",
         }],
-    });
+    })
+}
+
+/// A template `t` with a map of this name and content for each of these.
+fn template(site: &policies::Site, action: &str, prune: &str, maps: &[(&str, &str)]) -> Value {
+    let mut template = site.template("t", action, prune);
+    let map = |(name, value): &(&str, &str)| {
+        json!({ "complianceType": "musthave", "objectDefinition": {
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": name, "namespace": site.name }, "data": { "key": value },
+        }})
+    };
+    template["objectDefinition"]["spec"]["object-templates"] = maps.iter().map(map).collect();
+    template
+}
+
+#[tokio::test]
+async fn a_preview_of_a_policy_says_where_it_comes_changes_and_goes() -> Result<()> {
+    let site = policies::Site::start("preview-given").await?;
+    site.decide("here", &[&site.name]).await?;
     let [one, two] = ["one", "two"].map(|name| site.template(name, "enforce", "DeleteAll"));
-    let whole = policy(vec![one.clone(), two]);
-    let new = foresee_apply(&site.hub, vec![whole.clone(), binding.clone()], PATIENCE).await?;
+    let whole = policy(&site, &[one.clone(), two]);
+    let both = vec![whole.clone(), binding(&site, "here")];
+    let new = foresee_apply(&site.hub, both, PATIENCE).await?;
     let note = format!("policy {}/p comes to this cluster", site.team);
     assert_eq!(part(&new, &site.name)["notes"], json!([note]), "{new}");
+    let made = objects(part(&new, &site.name));
+    let expected = ["one", "two"].map(|name| (name, PreviewVerdict::Create, TEMPLATES));
+    assert_eq!(told(&made), expected, "{new}");
+    assert_eq!(site.maps().get_opt("one").await?, None);
     create(&site.here::<Policy>(), whole).await?;
-    create(&site.here::<PlacementBinding>(), binding.clone()).await?;
+    create(&site.here::<PlacementBinding>(), binding(&site, "here")).await?;
     site.holds("p").await?;
 
     // One template goes, and with it what it made; the other stays.
-    let less = policy(vec![one]);
-    let changed = foresee_apply(&site.hub, vec![less], PATIENCE).await?;
+    let changed = foresee_apply(&site.hub, vec![policy(&site, &[one])], PATIENCE).await?;
     let lost = objects(part(&changed, &site.name));
-    let expected = [("two", PreviewVerdict::Delete, "spec.pruneObjectBehavior")];
+    let expected = [
+        ("one", PreviewVerdict::Unchanged, TEMPLATES),
+        ("two", PreviewVerdict::Delete, "spec.pruneObjectBehavior"),
+    ];
     assert_eq!(told(&lost), expected, "{changed}");
-    // Bound elsewhere, it leaves with everything.
+    // Bound elsewhere, it leaves with everything. What it does there is unknown, and not nothing.
     site.decide("there", &[&site.silent]).await?;
-    let mut elsewhere = binding;
-    elsewhere["placementRef"]["name"] = "there".into();
-    let moved = foresee_apply(&site.hub, vec![elsewhere], PATIENCE).await?;
+    let moved = foresee_apply(&site.hub, vec![binding(&site, "there")], SHORT).await?;
     let lost = objects(part(&moved, &site.name));
     let names: Vec<&str> = told(&lost).iter().map(|(name, ..)| *name).collect();
     assert_eq!(names, ["one", "two"], "{moved}");
     let note = format!("policy {}/p comes to this cluster", site.team);
     assert_eq!(part(&moved, &site.silent)["notes"], json!([note]), "{moved}");
+    assert_eq!(part(&moved, &site.silent)["answered"], false, "{moved}");
     // Nothing happened by asking.
     for name in ["one", "two"] {
         assert!(site.maps().get(name).await?.metadata.deletion_timestamp.is_none());
     }
+    site.tasks.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_preview_of_a_changed_policy_says_what_then_becomes_of_its_objects() -> Result<()> {
+    let site = policies::Site::start("preview-policy").await?;
+    site.decide("here", &[&site.name]).await?;
+    let of = |maps: &[(&str, &str)]| {
+        policy(&site, &[template(&site, "enforce", "DeleteIfCreated", maps)])
+    };
+    create(&site.here::<Policy>(), of(&[("changed", "1"), ("left", "1"), ("same", "1")])).await?;
+    create(&site.here::<PlacementBinding>(), binding(&site, "here")).await?;
+    site.holds("p").await?;
+    for (name, value) in [("theirs", "0"), ("right", "1")] {
+        let map = json!({ "metadata": { "name": name }, "data": { "key": value } });
+        create(&site.maps(), map).await?;
+    }
+    let maps = [("changed", "2"), ("same", "1"), ("theirs", "1"), ("right", "1"), ("made", "1")];
+    let document = of(&maps);
+    let value = foresee_apply(&site.hub, vec![document.clone()], PATIENCE).await?;
+    let answer = part(&value, &site.name);
+    assert_eq!(answer["answer"].get("problems"), None, "{value}");
+    let all = objects(answer);
+    let expected = [
+        ("changed", PreviewVerdict::Change, TEMPLATES),
+        ("left", PreviewVerdict::Delete, "spec.pruneObjectBehavior"),
+        ("made", PreviewVerdict::Create, TEMPLATES),
+        ("right", PreviewVerdict::Unchanged, TEMPLATES),
+        ("same", PreviewVerdict::Unchanged, TEMPLATES),
+        ("theirs", PreviewVerdict::Change, TEMPLATES),
+    ];
+    assert_eq!(told(&all), expected, "{value}");
+    for one in &all {
+        let changes = one.verdict == PreviewVerdict::Change;
+        assert_eq!(one.effects, ["changes data.key"].get(..usize::from(changes)).unwrap());
+        let theirs = changes && one.name == "theirs";
+        assert_eq!((&*one.source, one.blockers.len(), one.adopted), ("t", 0, theirs), "{one:?}");
+    }
+    // Nothing happened by asking, and asking again finds the same.
+    assert_eq!(site.maps().get_opt("made").await?, None);
+    let again = foresee_apply(&site.hub, vec![document.clone()], PATIENCE).await?;
+    assert_eq!(again["plan"], value["plan"]);
+
+    let left = site.maps().get("left").await?;
+    let patch = Patch::Merge(json!({ "spec": document["spec"] }));
+    site.here::<Policy>().patch("p", &PatchParams::default(), &patch).await?;
+    seen(&site.maps(), "made", |_| true).await?;
+    let changed = |map: &ConfigMap| map.data.iter().flatten().any(|(_, value)| value == "2");
+    seen(&site.maps(), "changed", changed).await?;
+    gone(&site.maps(), &left).await?;
+    for one in &all {
+        let now = site.maps().get_opt(&one.name).await?;
+        let same_one = now.as_ref().and_then(|map| map.uid()).is_some_and(|uid| uid == one.uid);
+        match one.verdict {
+            PreviewVerdict::Delete => assert_eq!(now, None, "{one:?}"),
+            PreviewVerdict::Create => assert!(now.is_some() && one.uid.is_empty(), "{one:?}"),
+            _ => assert!(same_one, "{one:?}"),
+        }
+    }
+    site.tasks.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_preview_of_a_policy_that_only_informs_writes_nothing() -> Result<()> {
+    let site = policies::Site::start("preview-inform").await?;
+    site.decide("here", &[&site.name]).await?;
+    let map = json!({ "metadata": { "name": "wrong" }, "data": { "key": "0" } });
+    create(&site.maps(), map).await?;
+    let mut informing = template(&site, "inform", "None", &[("wrong", "1"), ("missing", "1")]);
+    let gadget = json!({ "complianceType": "musthave", "objectDefinition": {
+        "apiVersion": "example.com/v1", "kind": "Gadget",
+        "metadata": { "name": "gadget", "namespace": site.name },
+    }});
+    let spec = &mut informing["objectDefinition"]["spec"];
+    spec["object-templates"].as_array_mut().context("a list")?.push(gadget);
+    let mut waiting = site.template("waiting", "enforce", "None");
+    waiting["extraDependencies"] = json!([{
+        "apiVersion": "policy.open-cluster-management.io/v1", "kind": "ConfigurationPolicy",
+        "name": "not-there", "compliance": "Compliant",
+    }]);
+    let both = vec![policy(&site, &[informing, waiting]), binding(&site, "here")];
+    let value = foresee_apply(&site.hub, both.clone(), PATIENCE).await?;
+    let all = objects(part(&value, &site.name));
+    let expected = [
+        ("gadget", PreviewVerdict::Stuck, TEMPLATES),
+        ("missing", PreviewVerdict::Gone, "spec.remediationAction"),
+        ("waiting", PreviewVerdict::Unknown, "spec.dependencies"),
+        ("wrong", PreviewVerdict::Unchanged, "spec.remediationAction"),
+    ];
+    assert_eq!(told(&all), expected, "{value}");
+    let [policy, binding] = <[Value; 2]>::try_from(both).map_err(|_| anyhow!("two"))?;
+    create(&site.here::<Policy>(), policy).await?;
+    create(&site.here::<PlacementBinding>(), binding).await?;
+    let name = format!("{}.p", site.team);
+    seen(&site.copies(), &name, |copy: &Policy| {
+        let status = copy.status.as_ref();
+        status.is_some_and(|status| status.compliant.as_deref() == Some("NonCompliant"))
+    })
+    .await?;
+    let now = site.maps().get("wrong").await?;
+    assert_eq!(now.data.context("data")?["key"], "0");
+    assert_eq!(site.maps().get_opt("missing").await?, None);
     site.tasks.shutdown().await;
     Ok(())
 }

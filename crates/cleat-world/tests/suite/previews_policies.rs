@@ -79,7 +79,7 @@ impl Site {
         Api::namespaced(self.cluster.clone(), &self.name)
     }
 
-    fn copies(&self) -> Api<Policy> {
+    pub(crate) fn copies(&self) -> Api<Policy> {
         Api::namespaced(self.hub.clone(), &self.name)
     }
 
