@@ -67,8 +67,8 @@ enum Verb {
     },
     /// If this file were applied to the hub
     ///
-    /// Its documents may be manifestworks, manifestworkreplicasets, policies, placementbindings and
-    /// placements, and are looked at together. What the file says is taken for the whole of them, as
+    /// Its documents may be manifestworks, manifestworkreplicasets, policies, policysets,
+    /// placementbindings and placements, and are looked at together. What the file says is taken for the whole of them, as
     /// `kubectl replace` does.
     Apply {
         /// A file or a folder of YAML or JSON, or - for standard input

@@ -1,6 +1,8 @@
 //! What a file would do if it were applied, asked and answered through the hub; and then it does just
 //! that.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, anyhow};
 use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::managedclusterset::ManagedClusterSet;
@@ -10,21 +12,24 @@ use cleat_api::manifestworkreplicaset::ManifestWorkReplicaSet;
 use cleat_api::placement::Placement;
 use cleat_api::placementbinding::PlacementBinding;
 use cleat_api::policy::Policy;
+use cleat_api::policyset::PolicySet;
 use cleat_api::removalpreview::{PreviewVerdict, PreviewedObject};
 use cleat_cli::Refused;
 use cleat_cli::preview::foresee_apply;
 use cleat_world::Fleet;
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::previews::Site;
-use crate::previews_policies::{self as policies, PATIENCE, SHORT, objects, part, told};
+use crate::previews_policies::{self as policies, PATIENCE, SHORT, holds, objects, part, told};
 use crate::{create, gone, seen};
 
 const MANIFESTS: &str = "spec.workload.manifests";
 const TEMPLATES: &str = "spec.object-templates";
+/// For two that answer and one that does not.
+const LONGER: Duration = Duration::from_secs(8);
 
 fn work(fleet: &Fleet, name: &str, manifests: &[Value]) -> Value {
     json!({
@@ -366,6 +371,64 @@ async fn a_preview_of_a_policy_that_only_informs_writes_nothing() -> Result<()> 
     let now = site.maps().get("wrong").await?;
     assert_eq!(now.data.context("data")?["key"], "0");
     assert_eq!(site.maps().get_opt("missing").await?, None);
+    site.tasks.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_preview_of_a_set_of_policies_says_what_each_cluster_gets_and_loses() -> Result<()> {
+    let site = policies::Site::start("preview-policyset").await?;
+    let other = format!("{}-2", site.name);
+    let hub_namespace = json!({ "metadata": { "name": other } });
+    create(&Api::<Namespace>::all(site.hub.clone()), hub_namespace).await?;
+    site.join(&other).await?;
+    site.decide("all", &[&site.name, &other, &site.silent]).await?;
+    // Where the map is, only the hub can say.
+    let mut template = site.template("one", "enforce", "DeleteIfCreated");
+    let spec = &mut template["objectDefinition"]["spec"];
+    let place = "{{hub .ManagedClusterName hub}}";
+    spec["object-templates"][0]["objectDefinition"]["metadata"]["namespace"] = place.into();
+    let set = |policies: &[&str]| {
+        json!({
+            "apiVersion": "policy.open-cluster-management.io/v1beta1", "kind": "PolicySet",
+            "metadata": { "name": "s", "namespace": site.team },
+            "spec": { "policies": policies },
+        })
+    };
+    let mut bound = binding(&site, "all");
+    bound["subjects"][0]["kind"] = "PolicySet".into();
+    bound["subjects"][0]["name"] = "s".into();
+    let all = vec![policy(&site, &[template]), set(&["p"]), bound];
+    let value = foresee_apply(&site.hub, all.clone(), LONGER).await?;
+    for cluster in [&site.name, &other] {
+        let made = objects(part(&value, cluster));
+        assert_eq!(told(&made), [("one", PreviewVerdict::Create, TEMPLATES)], "{value}");
+        assert_eq!(made[0].namespace, *cluster);
+    }
+    assert_eq!(part(&value, &site.silent)["answered"], false, "{value}");
+
+    let [policy, made, bound] = <[Value; 3]>::try_from(all).map_err(|_| anyhow!("three"))?;
+    create(&site.here::<Policy>(), policy).await?;
+    create(&site.here::<PolicySet>(), made).await?;
+    create(&site.here::<PlacementBinding>(), bound).await?;
+    let mut maps = Vec::new();
+    for cluster in [&site.name, &other] {
+        maps.push((cluster, seen(&site.maps_of(cluster), "one", |_| true).await?));
+        let copies: Api<Policy> = Api::namespaced(site.hub.clone(), cluster);
+        seen(&copies, &format!("{}.p", site.team), holds).await?;
+    }
+    // What left the set leaves its clusters.
+    let less = foresee_apply(&site.hub, vec![set(&[])], LONGER).await?;
+    for (cluster, _) in &maps {
+        let lost = objects(part(&less, cluster));
+        let expected = [("one", PreviewVerdict::Delete, "spec.pruneObjectBehavior")];
+        assert_eq!(told(&lost), expected, "{less}");
+    }
+    let patch = Patch::Merge(json!({ "spec": { "policies": [] } }));
+    site.here::<PolicySet>().patch("s", &PatchParams::default(), &patch).await?;
+    for (cluster, map) in &maps {
+        gone(&site.maps_of(cluster), map).await?;
+    }
     site.tasks.shutdown().await;
     Ok(())
 }
