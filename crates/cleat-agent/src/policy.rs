@@ -13,6 +13,7 @@ mod lists;
 mod memory;
 mod observe;
 mod outlook;
+mod proposal;
 mod records;
 mod remarks;
 mod sight;

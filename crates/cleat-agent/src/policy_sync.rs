@@ -7,6 +7,7 @@
 mod encryption_key;
 mod events;
 mod observe;
+mod proposal;
 mod remains;
 mod templates;
 
@@ -31,6 +32,7 @@ use kube::Client;
 use serde_json::Value;
 
 use self::events::Events;
+pub(crate) use self::proposal::{Onlooker, without_blank_owner};
 pub use self::remains::{marked_now, remains};
 use self::templates::TemplateKinds;
 use crate::leave::Presence;

@@ -1,4 +1,4 @@
-//! Answers what a removal, or a change of a work, would do on this cluster.
+//! Answers what a removal, or a change of a work or a policy, would do on this cluster.
 //!
 //! Questions and answers are objects on the hub, so nobody has to dial in. Everything here is read or
 //! only tried (dry runs); the one write is the answer.
@@ -6,6 +6,7 @@
 mod inquire;
 mod policies;
 mod proposals;
+mod proposed_policies;
 mod rehearse;
 mod unserved;
 
@@ -157,18 +158,18 @@ impl Context {
             work,
             proposed,
             policy,
-            templates,
+            proposed_policy,
             configuration_policy,
             leave,
             expires_at: _,
         } = spec;
         let removal = (work.as_str(), policy.as_str(), configuration_policy.as_str(), leave);
-        match (removal, proposed, templates) {
+        match (removal, proposed, proposed_policy) {
             (("", "", "", None), Some(proposed), None) => {
                 return self.foresee_proposed(proposed).await;
             }
-            (("", "", "", None), None, Some(templates)) => {
-                return self.foresee_taken(templates).await;
+            (("", "", "", None), None, Some(proposed)) => {
+                return self.foresee_proposed_policy(proposed).await;
             }
             (_, None, None) => {}
             _ => return unclear(),

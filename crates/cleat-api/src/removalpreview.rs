@@ -1,5 +1,6 @@
 //! RemovalPreview: a question to a cluster's agent, what a removal would do there, and its answer.
-//! What a changed work would do is asked the same way: what it would take away is part of the answer.
+//! What a changed work or policy would do is asked the same way: what it would take away is part of the
+//! answer.
 //!
 //! The hub never dials a cluster, so whoever wants to know asks through the cluster's namespace. The
 //! answer is of one moment; a question that was not answered in time is not an empty answer.
@@ -59,10 +60,9 @@ pub struct RemovalPreviewSpec {
     /// from the cluster.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub policy: String,
-    /// What would become of everything that some templates of a policy hold, if only they were taken
-    /// away from the cluster.
+    /// What would become of everything if the hub sent such a policy, or it said this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub templates: Option<TakenTemplates>,
+    pub proposed_policy: Option<ProposedPolicy>,
     /// What would become of everything that this one ConfigurationPolicy, in the cluster's namespace
     /// on the cluster, holds, if it were deleted there.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -93,15 +93,22 @@ pub struct ProposedWork {
     pub spec: Value,
 }
 
-/// Templates that somebody thinks of taking out of a policy.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// A policy as somebody thinks of making it, as the hub would send it to the cluster. It is named here
+/// and not beside, for the same reason.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct TakenTemplates {
-    /// The policy, as the hub's copy of it is named.
-    pub policy: String,
-    /// The names of the templates.
-    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
-    pub names: Vec<String>,
+pub struct ProposedPolicy {
+    /// The name of the hub's copy.
+    pub name: String,
+    /// All labels the copy would have.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// All annotations the copy would have.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// Its spec, with what the hub resolves resolved.
+    #[schemars(schema_with = "stored")]
+    pub spec: Value,
 }
 
 /// What was found valid by the definition of another kind.

@@ -73,9 +73,10 @@ enum Verb {
     },
     /// If this file were applied to the hub
     ///
-    /// Its documents may be manifestworks, manifestworkreplicasets, policies, placementbindings and
-    /// placements, and are looked at together. What is shown is what `kubectl apply -f` would do: a
-    /// field that a document does not mention stays, unless an earlier `kubectl apply` had set it.
+    /// Its documents may be manifestworks, manifestworkreplicasets, policies, policysets,
+    /// placementbindings and placements, and are looked at together. What is shown is what
+    /// `kubectl apply -f` would do: a field that a document does not mention stays, unless an earlier
+    /// `kubectl apply` had set it.
     Apply {
         /// A file or a folder of YAML or JSON, or - for standard input
         #[arg(long, short, required = true)]

@@ -16,6 +16,7 @@ pub mod memory;
 pub mod observed;
 pub mod outlook;
 mod plan;
+pub mod proposal;
 mod prune;
 mod reader;
 mod report;

@@ -12,6 +12,7 @@ mod gone;
 mod history;
 pub mod observed;
 mod plan;
+pub mod proposal;
 mod removal;
 mod report;
 mod template;

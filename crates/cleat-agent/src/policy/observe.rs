@@ -4,7 +4,7 @@
 //! What has to be read shows step by step: a template says which objects it is about only once its
 //! lookups were answered. So the planner is asked again what it lacks, until it lacks nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cleat_api::configurationpolicy::reason;
@@ -92,8 +92,14 @@ impl Context {
             seen.cluster.heard = self.heard(&policy).await;
         }
         let before = self.subjects.needs(key);
-        let mut look =
-            Looking { key, fresh, needs: Needs::default(), before, answers: Answers::default() };
+        let mut look = Looking {
+            key,
+            fresh,
+            needs: Needs::default(),
+            before,
+            answers: Answers::default(),
+            watched: true,
+        };
         // Who keeps something of it says when that changes.
         look.needs.targets = protected::services(&seen.memory.troubles);
         if !look.needs.targets.is_empty() {
@@ -138,6 +144,9 @@ impl Context {
 
     /// Until all is known, what mattered before may still matter.
     pub(super) fn care_more(&self, look: &Looking<'_>) {
+        if !look.watched {
+            return;
+        }
         self.care(look.key, &look.needs.clone().and(&look.before));
     }
 
@@ -160,68 +169,7 @@ impl Context {
             }
             self.care_more(&look);
             let before = missing.len();
-            let mut left = 0;
-            let mut objects = Vec::new();
-            for read in missing {
-                let known = match read {
-                    Read::Object(target) => {
-                        objects.push(target);
-                        continue;
-                    }
-                    Read::Kind(name) => {
-                        let wanted = !policy.deleting && may_want(&seen.templates, &name);
-                        let kind = self.kind(&name, policy, wanted).await;
-                        look.needs.lacks_a_kind |= !matches!(kind, Kind::Served(_));
-                        let absent = kind == Kind::Absent;
-                        seen.cluster.kinds.insert(name.clone(), kind);
-                        !absent || self.skips(&name, seen, &mut look).await
-                    }
-                    Read::Namespaces => {
-                        seen.cluster.namespaces = self.namespaces(look.fresh).await;
-                        seen.cluster.namespaces.is_some()
-                    }
-                    Read::List(of) => match self.list(&of, look.fresh).await {
-                        Some(all) => seen.cluster.lists.insert(of, all).is_none(),
-                        None => false,
-                    },
-                    Read::Contents(namespace) => {
-                        let held = self.holds(policy, &namespace).await;
-                        seen.cluster.contents.insert(namespace.id, held).is_none()
-                    }
-                    Read::Resolution { index, pick } => {
-                        let template = template_at(&seen.templates, index);
-                        let found = match template {
-                            Some(template) => {
-                                let template = template.clone();
-                                self.resolution(&template, &pick, seen, &mut look).await
-                            }
-                            None => None,
-                        };
-                        match (found, resolved_at(&mut seen.templates, index)) {
-                            (Some(found), Some(resolved)) => {
-                                resolved.insert(pick, found);
-                                true
-                            }
-                            _ => false,
-                        }
-                    }
-                };
-                left += usize::from(!known);
-            }
-            self.sweep(&objects).await;
-            let fresh = look.fresh;
-            let sights = objects.into_iter().map(|target| async move {
-                let sight = self.sight(&target, fresh).await;
-                (target.id, sight)
-            });
-            let sights: Vec<_> =
-                futures::stream::iter(sights).buffer_unordered(READS).collect().await;
-            for (id, sight) in sights {
-                match sight {
-                    Some(sight) => drop(seen.cluster.objects.insert(id, sight)),
-                    None => left += 1,
-                }
-            }
+            let left = self.learn(policy, seen, &mut look, missing).await;
             if left > 0 && left == before {
                 return Err(Wake::After(SOON));
             }
@@ -230,6 +178,78 @@ impl Context {
             }
         }
         Err(Wake::After(SOON))
+    }
+
+    /// Reads what is missing. How much of it was not read yet.
+    pub(super) async fn learn(
+        &self,
+        policy: &Policy,
+        seen: &mut Observed,
+        look: &mut Looking<'_>,
+        missing: BTreeSet<Read>,
+    ) -> usize {
+        let mut left = 0;
+        let mut objects = Vec::new();
+        for read in missing {
+            let known = match read {
+                Read::Object(target) => {
+                    objects.push(target);
+                    continue;
+                }
+                Read::Kind(name) => {
+                    let wanted = !policy.deleting && may_want(&seen.templates, &name);
+                    let kind = self.kind(&name, policy, wanted).await;
+                    look.needs.lacks_a_kind |= !matches!(kind, Kind::Served(_));
+                    let absent = kind == Kind::Absent;
+                    seen.cluster.kinds.insert(name.clone(), kind);
+                    !absent || self.skips(&name, seen, look).await
+                }
+                Read::Namespaces => {
+                    seen.cluster.namespaces = self.namespaces(look.fresh).await;
+                    seen.cluster.namespaces.is_some()
+                }
+                Read::List(of) => match self.list(&of, look.fresh).await {
+                    Some(all) => seen.cluster.lists.insert(of, all).is_none(),
+                    None => false,
+                },
+                Read::Contents(namespace) => {
+                    let held = self.holds(policy, &namespace).await;
+                    seen.cluster.contents.insert(namespace.id, held).is_none()
+                }
+                Read::Resolution { index, pick } => {
+                    let template = template_at(&seen.templates, index);
+                    let found = match template {
+                        Some(template) => {
+                            let template = template.clone();
+                            self.resolution(&template, &pick, seen, look).await
+                        }
+                        None => None,
+                    };
+                    match (found, resolved_at(&mut seen.templates, index)) {
+                        (Some(found), Some(resolved)) => {
+                            resolved.insert(pick, found);
+                            true
+                        }
+                        _ => false,
+                    }
+                }
+            };
+            left += usize::from(!known);
+        }
+        self.sweep(&objects).await;
+        let fresh = look.fresh;
+        let sights = objects.into_iter().map(|target| async move {
+            let sight = self.sight(&target, fresh).await;
+            (target.id, sight)
+        });
+        let sights: Vec<_> = futures::stream::iter(sights).buffer_unordered(READS).collect().await;
+        for (id, sight) in sights {
+            match sight {
+                Some(sight) => drop(seen.cluster.objects.insert(id, sight)),
+                None => left += 1,
+            }
+        }
+        left
     }
 
     /// A template may say to skip its object where there is no such kind. `false`: what it needs for
@@ -258,7 +278,7 @@ impl Context {
     }
 
     /// All namespaces. `None`: they were not read yet.
-    async fn namespaces(&self, fresh: Fresh) -> Option<Result<Vec<Namespace>, String>> {
+    pub(super) async fn namespaces(&self, fresh: Fresh) -> Option<Result<Vec<Namespace>, String>> {
         if fresh == Fresh::Now {
             let all = self.list_now(&ListOf::namespaces()).await;
             return Some(all.map(|all| all.iter().map(|one| Namespace::read(one)).collect()));
@@ -296,6 +316,8 @@ pub(super) struct Looking<'a> {
     pub(super) needs: Needs,
     pub(super) before: Needs,
     pub(super) answers: Answers,
+    /// What is found to matter is watched from then on.
+    pub(super) watched: bool,
 }
 
 impl Needs {

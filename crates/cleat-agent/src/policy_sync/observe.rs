@@ -286,17 +286,17 @@ impl Context {
     }
 }
 
-fn is_policy(dependency: &PolicyDependency) -> bool {
+pub(super) fn is_policy(dependency: &PolicyDependency) -> bool {
     let group = dependency.api_version.split_once('/').map_or("", |(group, _)| group);
     group == GROUP && dependency.kind == "Policy"
 }
 
-fn kind(dependency: &PolicyDependency) -> KindName {
+pub(super) fn kind(dependency: &PolicyDependency) -> KindName {
     let PolicyDependency { api_version, kind, .. } = dependency;
     KindName { api_version: api_version.clone(), kind: kind.clone() }
 }
 
-fn state(object: &Value) -> Option<String> {
+pub(super) fn state(object: &Value) -> Option<String> {
     let state = object.pointer("/status/compliant").and_then(Value::as_str);
     state.filter(|state| !state.is_empty()).map(ToOwned::to_owned)
 }
@@ -317,7 +317,7 @@ fn held(follow: &Follow, namespace: &str, name: &str) -> Copy {
     }
 }
 
-fn policy(object: Value, stored: Stored) -> Policy {
+pub(super) fn policy(object: Value, stored: Stored) -> Policy {
     let Stored { metadata, spec, status } = stored;
     Policy {
         object,

@@ -70,7 +70,7 @@ impl Held {
 }
 
 /// The kinds that may stand in policies.
-async fn template_kinds(client: &Client) -> Result<Vec<ApiResource>, String> {
+pub(super) async fn template_kinds(client: &Client) -> Result<Vec<ApiResource>, String> {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     let kinds = ListParams::default().labels(&format!("{POLICY_TYPE_LABEL}=template"));
     let kinds = definitions.list(&kinds).await;

@@ -3,7 +3,6 @@
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_api::policy::GROUP;
 use cleat_api::policy::name::PARENT_POLICY;
-use cleat_api::removalpreview::TakenTemplates;
 use cleat_core::id::Id;
 use cleat_core::work::outlook::{Change, Foreseen, Prospect};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -16,16 +15,7 @@ impl Context {
     /// If a policy that the hub sent were taken away: all its templates go, each in its own way.
     pub(super) async fn foresee_policy(&self, policy: &str) -> Answer {
         let mut answer = Answer::default();
-        self.foresee_templates(Some(policy), |_| true, Change::Deleted, &mut answer).await;
-        answer
-    }
-
-    /// If some of its templates were.
-    pub(super) async fn foresee_taken(&self, taken: &TakenTemplates) -> Answer {
-        let TakenTemplates { policy, names } = taken;
-        let mut answer = Answer::default();
-        let goes = |name: &str| names.iter().any(|one| one == name);
-        self.foresee_templates(Some(policy), goes, Change::Deleted, &mut answer).await;
+        self.foresee_templates(Some(policy), Change::Deleted, &mut answer).await;
         answer
     }
 
@@ -56,17 +46,11 @@ impl Context {
         mut answer: Answer,
         strategy: RemoveStrategy,
     ) -> Answer {
-        self.foresee_templates(None, |_| true, Change::Leaving(strategy), &mut answer).await;
+        self.foresee_templates(None, Change::Leaving(strategy), &mut answer).await;
         answer
     }
 
-    async fn foresee_templates(
-        &self,
-        policy: Option<&str>,
-        goes: impl Fn(&str) -> bool,
-        change: Change,
-        answer: &mut Answer,
-    ) {
+    async fn foresee_templates(&self, policy: Option<&str>, change: Change, answer: &mut Answer) {
         let (client, cluster) = (&self.config.cluster_client, &self.config.cluster);
         let marked = match marked_now(client, cluster, policy).await {
             Ok(marked) => marked,
@@ -74,9 +58,6 @@ impl Context {
         };
         for (kind, metadata) in marked {
             let name = metadata.name.clone().unwrap_or_default();
-            if !goes(&name) {
-                continue;
-            }
             if is_ours(&kind) {
                 self.foresee_one(&name, change, answer).await;
                 continue;
@@ -87,7 +68,7 @@ impl Context {
         }
     }
 
-    async fn foresee_one(&self, name: &str, change: Change, answer: &mut Answer) {
+    pub(super) async fn foresee_one(&self, name: &str, change: Change, answer: &mut Answer) {
         let policies = self.config.policies.as_ref();
         match self.inquirer.of_policy(&self.config.cluster, name, change, policies).await {
             Ok(foreseen) => {

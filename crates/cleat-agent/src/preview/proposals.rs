@@ -44,7 +44,8 @@ impl Context {
                 let id = foreseen.id.clone();
                 let before = content(&imagined, &id);
                 let target = Target { version: foreseen.version.clone(), id };
-                Trial { action: Action { side: Side::Cluster, target, write }, before }
+                let action = Action { side: Side::Cluster, target, write };
+                Trial { action, before, strict: false }
             }));
             outlook.push(foreseen);
         }

@@ -21,6 +21,8 @@ pub(super) struct Trial {
     pub(super) action: Action,
     /// The object as it is, if it is there.
     pub(super) before: Option<Arc<Value>>,
+    /// Fields that the server does not know are refused.
+    pub(super) strict: bool,
 }
 
 impl Inquirer {
@@ -42,12 +44,16 @@ impl Inquirer {
 
     /// `namespaces`: those that are written as well, and are there by then.
     async fn rehearsed(&self, trial: Trial, namespaces: &BTreeSet<String>) -> (Tried, Vec<String>) {
-        let Trial { mut action, before } = trial;
+        let Trial { mut action, before, strict } = trial;
         let within = namespaces.contains(&action.target.id.namespace);
         without_blank_owners(&mut action.write);
         let asking = Asking { dry_run: true, ..Asking::default() };
         let unknown = |why: &str| Tried::Unknown(why.to_owned());
-        let tried = match self.executor.perform(&action, &asking).await {
+        let executor = match strict {
+            true => self.executor.clone().strict(),
+            false => self.executor.clone(),
+        };
+        let tried = match executor.perform(&action, &asking).await {
             Outcome::Done(after) => {
                 let changes = before.map(|before| differences(&before, &after));
                 let accepted = Tried::Accepted { finalizers: Vec::new() };

@@ -55,6 +55,7 @@ enum Kind {
     ReplicaSet,
     Policy,
     Binding,
+    PolicySet,
     Placement,
 }
 
@@ -68,6 +69,7 @@ impl Kind {
             }
             ("policy.open-cluster-management.io", "Policy") => return Ok(Self::Policy),
             ("policy.open-cluster-management.io", "PlacementBinding") => return Ok(Self::Binding),
+            ("policy.open-cluster-management.io", "PolicySet") => return Ok(Self::PolicySet),
             ("cluster.open-cluster-management.io", "Placement") => return Ok(Self::Placement),
             ("policy.open-cluster-management.io", "ConfigurationPolicy") => {
                 "a ConfigurationPolicy is given to a cluster; `cleat policy dryrun` tries it"
@@ -75,7 +77,7 @@ impl Kind {
             }
             (group, kind) => format!(
                 "what {kind} of {group:?} would do cannot be foreseen; works, sets of works, \
-                 policies, placements and bindings can"
+                 policies, sets of policies, placements and bindings can"
             ),
         };
         Err(Refused(hint).into())
@@ -87,6 +89,7 @@ impl Kind {
             Self::ReplicaSet => ("work", "v1alpha1", "manifestworkreplicasets"),
             Self::Policy => ("policy", "v1", "policies"),
             Self::Binding => ("policy", "v1", "placementbindings"),
+            Self::PolicySet => ("policy", "v1beta1", "policysets"),
             Self::Placement => ("cluster", "v1beta1", "placements"),
         };
         let id = Id {
@@ -153,6 +156,7 @@ pub(super) async fn questions(
                 here.roots.insert(name, then);
             }
             Kind::Binding => drop(here.bindings.insert(name, then)),
+            Kind::PolicySet => drop(here.sets.insert(name, then)),
             Kind::Placement => match placement_outlook::decided(hub_client, &then).await? {
                 Ok(decided) => drop(here.decided.insert(name, decided)),
                 Err(why) => {

@@ -106,9 +106,14 @@ pub(crate) async fn ask(
         return Ok(Foreseen::of(subject, None, vec![answer], Vec::new()));
     }
     let executor = executor(Some(hub_client.clone()), None);
-    let Questions { all, notes: general } = questions(hub_client, subject).await?;
+    let Questions { all, notes: general, unknown } = questions(hub_client, subject).await?;
     let by = all.iter().find_map(|question| question.spec.as_ref()?.leave);
     let (mut asked, mut told, mut on_hub) = (Vec::new(), Vec::new(), Vec::new());
+    for (cluster, why) in unknown {
+        let answer = RemovalPreviewStatus { problems: vec![why], ..Default::default() };
+        let (believed, notes) = (Vec::new(), Vec::new());
+        told.push(Answer { cluster, answer: Some(answer), believed, notes });
+    }
     for Question { cluster, spec, believed, notes } in all {
         let Some(spec) = spec else {
             let answer = Some(RemovalPreviewStatus::default());

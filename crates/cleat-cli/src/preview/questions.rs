@@ -39,6 +39,8 @@ pub(super) struct Questions {
     pub(super) all: Vec<Question>,
     /// What holds for no cluster in particular.
     pub(super) notes: Vec<String>,
+    /// What cannot even be asked of a cluster, and why.
+    pub(super) unknown: Vec<(String, String)>,
 }
 
 pub(super) async fn questions(hub_client: &Client, subject: &Subject) -> Result<Questions> {
@@ -75,7 +77,7 @@ pub(super) async fn questions(hub_client: &Client, subject: &Subject) -> Result<
         // It is looked at where it is.
         Subject::Object { .. } => Vec::new(),
     };
-    Ok(Questions { all, notes: Vec::new() })
+    Ok(Questions { all, ..Questions::default() })
 }
 
 /// What is on the hub, or why there is nothing to ask about.

@@ -69,7 +69,7 @@ pub fn outlook(seen: &Observed, change: Change) -> Result<Vec<Foreseen>, String>
 }
 
 /// Whether the policy has ever seen or made it.
-fn was_there(policy: &Policy, object: &ObjectResource) -> bool {
+pub(super) fn was_there(policy: &Policy, object: &ObjectResource) -> bool {
     let known = policy.entry(object).and_then(|entry| entry.properties.as_ref());
     known.is_some_and(|known| known.created_by_policy == Some(true) || !known.uid.is_empty())
 }
@@ -129,6 +129,21 @@ fn foreseen(
 
 const BEHAVIOR: &str = "spec.pruneObjectBehavior";
 
+/// Why nothing is done about an object that is let go of.
+pub(super) fn spared(left: Left) -> (Prospect, String, &'static str) {
+    let keep = |why: &str, field| (Prospect::Keep, why.to_string(), field);
+    match left {
+        Left::NotPruned(BEHAVIOR) => keep("its policy deletes nothing", BEHAVIOR),
+        Left::NotPruned(field) => keep("its policy only informs", field),
+        Left::Found => keep("its policy did not make it", BEHAVIOR),
+        Left::Replaced => keep("somebody made it anew", BEHAVIOR),
+        Left::MustNotHave => keep("it was not to be there", "complianceType"),
+        Left::Nameless | Left::Gone => {
+            (Prospect::Gone, "there is nothing of that name".to_owned(), "")
+        }
+    }
+}
+
 fn said(
     seen: &Observed,
     policy: &Policy,
@@ -137,14 +152,7 @@ fn said(
 ) -> (Prospect, String, &'static str) {
     let keep = |why: &str, field| (Prospect::Keep, why.to_string(), field);
     match fate {
-        Fate::Settled(Left::NotPruned(BEHAVIOR)) => keep("its policy deletes nothing", BEHAVIOR),
-        Fate::Settled(Left::NotPruned(field)) => keep("its policy only informs", field),
-        Fate::Settled(Left::Found) => keep("its policy did not make it", BEHAVIOR),
-        Fate::Settled(Left::Replaced) => keep("somebody made it anew", BEHAVIOR),
-        Fate::Settled(Left::MustNotHave) => keep("it was not to be there", "complianceType"),
-        Fate::Settled(Left::Nameless | Left::Gone) => {
-            (Prospect::Gone, "there is nothing of that name".to_owned(), "")
-        }
+        Fate::Settled(left) => spared(left),
         Fate::Unknown(why) | Fate::Held { why, .. } => (Prospect::Unknown, why, ""),
         Fate::Kept { why, .. } => keep(&why, "spec.removeStrategy"),
         Fate::Unread => (Prospect::Unknown, "it was not looked at".to_owned(), ""),

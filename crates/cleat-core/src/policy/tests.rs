@@ -7,6 +7,7 @@ mod dryrun;
 mod faults;
 mod histories;
 mod outlooks;
+mod proposals;
 mod pruning;
 mod remarks;
 mod site;

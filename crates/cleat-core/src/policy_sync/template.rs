@@ -79,6 +79,18 @@ pub(crate) fn dependencies<'a>(
 
 /// All templates of the policy on the cluster.
 pub(crate) fn judged(seen: &Observed, local: &Policy) -> Vec<Judged> {
+    let all = verdicts(seen, local).into_iter().enumerate();
+    let each = all.map(|(index, (template, verdict))| {
+        finished(seen, local, template, name(template, index), verdict)
+    });
+    each.collect()
+}
+
+/// What each template is to be, or why it cannot be anything now.
+pub(super) fn verdicts<'a>(
+    seen: &Observed,
+    local: &'a Policy,
+) -> Vec<(&'a PolicyTemplate, Result<Found, Stop>)> {
     let spec = &local.spec;
     let mut names: BTreeMap<(String, String), usize> = BTreeMap::new();
     for template in &spec.policy_templates {
@@ -88,19 +100,18 @@ pub(crate) fn judged(seen: &Observed, local: &Policy) -> Vec<Judged> {
     }
     let twice = names.values().any(|count| *count > 1);
     let each = spec.policy_templates.iter().enumerate().map(|(index, template)| {
-        let name = name(template, index);
         let verdict = match twice {
             true => Err(Stop::Fault(
                 "All policy-template names must be unique within a policy".to_owned(),
             )),
             false => one(seen, local, template, index),
         };
-        finished(seen, local, template, name, verdict)
+        (template, verdict)
     });
     each.collect()
 }
 
-enum Stop {
+pub(super) enum Stop {
     /// Something is wrong with it.
     Fault(String),
     /// It waits for others.
@@ -110,10 +121,10 @@ enum Stop {
 }
 
 /// The object it should be, and the one that is there.
-struct Found {
-    served: Served,
-    wanted: Value,
-    live: Option<Value>,
+pub(super) struct Found {
+    pub(super) served: Served,
+    pub(super) wanted: Value,
+    pub(super) live: Option<Value>,
 }
 
 fn one(

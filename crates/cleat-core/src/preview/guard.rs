@@ -175,7 +175,7 @@ pub fn covers(matter: Matter, object: &Value, works: &Works, question: &RemovalP
     answered
         && !late
         && asked.proposed.is_none()
-        && asked.templates.is_none()
+        && asked.proposed_policy.is_none()
         && match matter {
             Matter::Work => cluster == namespace && asked.work == name,
             Matter::Cluster => cluster == name && asked.leave.is_some(),

@@ -8,9 +8,12 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString as _};
 
+use serde_json::Value;
+
 use super::bind::{Link, Placed};
 use super::{
-    Binding, Contents, Hold, Observed, PolicySet, Replica, Source, Spread, wanted as to_be,
+    Binding, Contents, Hold, Observed, PolicySet, Replica, Resolved, Source, Spread, Wanted,
+    wanted as to_be,
 };
 use crate::replicaset::Decided;
 
@@ -94,13 +97,15 @@ fn goes(spread: &Spread<'_>, seen: &Observed, replica: &Replica) -> Prospect {
 }
 
 /// What would become of the copy for one cluster in a world that is another.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Proposed {
-    /// The cluster gets one.
-    Arrives,
-    /// It says something else from then on.
-    Changes,
+    /// The cluster gets this one.
+    Arrives(Value),
+    /// It says this from then on.
+    Changes(Value),
     Unchanged,
+    /// The cluster gets one, and what it would say is not known.
+    ArrivesUnsure(String),
     /// What it would say is not known, or when.
     Unsure(String),
     /// Nothing places it there.
@@ -117,17 +122,22 @@ pub fn proposal(imagined: &Observed) -> BTreeMap<String, Proposed> {
         for (cluster, how) in &spread.placed {
             let replica = imagined.replicas.get(*cluster);
             let wanted = to_be(imagined, root, cluster, how, &mut contents);
+            let object = wanted.as_ref().and_then(Wanted::object);
             let proposed = match (replica, wanted) {
                 (Some(replica), _) if replica.deleting => {
                     Proposed::Unsure("it is being deleted, and is made anew when it is gone".into())
                 }
-                (Some(replica), Some(wanted)) if wanted.differs(replica) => Proposed::Changes,
-                (Some(_), Some(_)) => Proposed::Unchanged,
-                (Some(_), None) => Proposed::Unsure(
-                    "the hub has yet to resolve its templates, or to know a decision".into(),
-                ),
-                (None, _) => match imagined.clusters.get(*cluster) {
-                    Some(known) if !known.deleting => Proposed::Arrives,
+                (Some(replica), Some(wanted)) if !wanted.differs(replica) => Proposed::Unchanged,
+                (Some(_), Some(_)) => match object {
+                    Some(object) => Proposed::Changes(object),
+                    None => Proposed::Unsure(unsaid(imagined, cluster)),
+                },
+                (Some(_), None) => Proposed::Unsure(unsaid(imagined, cluster)),
+                (None, _) => match (imagined.clusters.get(*cluster), object) {
+                    (Some(known), Some(object)) if !known.deleting => Proposed::Arrives(object),
+                    (Some(known), None) if !known.deleting => {
+                        Proposed::ArrivesUnsure(unsaid(imagined, cluster))
+                    }
                     // There is nobody to carry it out.
                     _ => continue,
                 },
@@ -141,6 +151,15 @@ pub fn proposal(imagined: &Observed) -> BTreeMap<String, Proposed> {
         all.insert(replica.cluster.clone(), Proposed::Goes(prospect));
     }
     all
+}
+
+/// Why it is not known what a cluster's copy would say.
+fn unsaid(seen: &Observed, cluster: &str) -> String {
+    match seen.resolved.get(cluster) {
+        Some(Resolved::Unknown(why)) => format!("the hub cannot resolve its templates: {why}"),
+        Some(Resolved::Known { .. }) => "a decision that may enforce it is not known".into(),
+        None => "the hub has yet to resolve its templates, or to know a decision".into(),
+    }
 }
 
 fn imagined(seen: &Observed, change: &Change) -> Observed {

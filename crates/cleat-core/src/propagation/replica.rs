@@ -155,7 +155,8 @@ impl<'a> Wanted<'a> {
             || replica.metadata != marks(&self.labels, &self.annotations)
     }
 
-    fn object(&self) -> Option<Value> {
+    /// The whole of it. None if its content is not at hand.
+    pub(super) fn object(&self) -> Option<Value> {
         let mut annotations = self.annotations.clone();
         if let Some(iv) = &self.iv {
             annotations.insert(ENCRYPTION_IV.to_string(), iv.clone());

@@ -10,6 +10,7 @@ use cleat_core::propagation::{
     Asked, Binding, Observed, PolicySet, Replica, Root, Source, replica_name,
 };
 use cleat_core::replicaset::Decided;
+use cleat_runtime::execute::{self, Executor};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use kube::api::ListParams;
@@ -17,6 +18,7 @@ use serde_json::Value;
 
 use super::confirm::Server;
 use super::follow::{BINDING, SET};
+use super::templates::{Purpose, Resolver};
 use crate::defined::Unsure;
 use crate::kinds::{self, every};
 
@@ -57,6 +59,8 @@ pub struct Given {
     pub roots: BTreeMap<String, Value>,
     /// Bindings, by name.
     pub bindings: BTreeMap<String, Value>,
+    /// Sets of policies, by name.
+    pub sets: BTreeMap<String, Value>,
     /// What placements would decide, by name.
     pub decided: BTreeMap<String, Decided>,
 }
@@ -64,6 +68,10 @@ pub struct Given {
 impl Given {
     fn bindings(&self) -> impl Iterator<Item = Binding> {
         self.bindings.values().map(|one| Binding::read(&metadata(one), one))
+    }
+
+    fn sets(&self) -> impl Iterator<Item = PolicySet> {
+        self.sets.values().map(|one| PolicySet::read(&metadata(one), one))
     }
 }
 
@@ -80,11 +88,19 @@ pub async fn concerned_by(
     given: &Given,
 ) -> Result<BTreeSet<String>, Untold> {
     let mut policies: BTreeSet<String> = given.roots.keys().cloned().collect();
-    if given.bindings.is_empty() && given.decided.is_empty() {
+    if given.bindings.is_empty() && given.decided.is_empty() && given.sets.is_empty() {
         return Ok(policies);
     }
-    let (mut bindings, sets) = ways(hub_client, namespace).await.map_err(Untold)?;
+    let (mut bindings, mut sets) = ways(hub_client, namespace).await.map_err(Untold)?;
     bindings.extend(given.bindings());
+    for mut set in given.sets() {
+        let key = (set.namespace.clone(), set.name.clone());
+        // What a set had is concerned as much as what it would have.
+        let before = sets.get(&key).map(|set| set.policies.clone()).unwrap_or_default();
+        policies.extend(before.iter().chain(&set.policies).cloned());
+        set.policies.extend(before);
+        sets.insert(key, set);
+    }
     let placements = given.decided.keys().map(|name| Change::Placement(name.clone()));
     let changes = given.bindings.keys().map(|name| Change::Binding(name.clone()));
     for change in changes.chain(placements) {
@@ -122,12 +138,20 @@ async fn imagine(
         }
         seen.bindings.push(Arc::new(binding));
     }
+    for set in given.sets() {
+        seen.sets.insert((set.namespace.clone(), set.name.clone()), Arc::new(set));
+    }
     for (name, decided) in &given.decided {
         seen.decided.insert(Source::Placement(name.clone()), decided.clone());
     }
     let chosen = seen.decided.values().flat_map(|decided| decided.clusters().map(str::to_owned));
     let clusters: BTreeSet<String> = chosen.chain(seen.replicas.keys().cloned()).collect();
     server.read_clusters(&mut seen, &clusters).await?;
+    let executor = Executor::new(execute::Config {
+        hub: Some(hub_client.clone()),
+        ..execute::Config::default()
+    });
+    Resolver::new(hub_client.clone(), executor, Purpose::Show).resolve(&mut seen).await;
     Ok(seen)
 }
 

@@ -43,11 +43,27 @@ const SOON: Duration = Duration::from_millis(100);
 const MOST_LOOKUPS: usize = 200;
 
 pub(super) struct Templates {
+    resolver: Resolver,
+    mirror: Mirror,
+    state: Arc<Mutex<State>>,
+}
+
+/// Whoever resolves templates, with what it reads from the hub.
+pub(super) struct Resolver {
     hub_client: Client,
     executor: Executor,
     kinds: Kinds,
-    mirror: Mirror,
-    state: Arc<Mutex<State>>,
+    purpose: Purpose,
+}
+
+/// What templates are resolved for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// For clusters, with the hub's rights.
+    Use,
+    /// For somebody who only looks, perhaps with fewer rights: what they may not read is not known,
+    /// and nothing is made for it.
+    Show,
 }
 
 #[derive(Default)]
@@ -111,8 +127,8 @@ impl Templates {
             let mut state = changing.lock().unwrap_or_else(PoisonError::into_inner);
             state.changed(id).into_iter().for_each(|root| roots.add(root));
         });
-        let kinds = Kinds::new(hub_client.clone());
-        Arc::new(Self { hub_client, executor, kinds, mirror, state })
+        let resolver = Resolver::new(hub_client, executor, Purpose::Use);
+        Arc::new(Self { resolver, mirror, state })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -134,9 +150,8 @@ impl Templates {
     /// if nothing is heard of.
     pub(super) async fn resolve(&self, seen: &mut Observed) -> Option<Duration> {
         let root = seen.root.clone().filter(|root| has_hub_templates(&root.spec))?;
-        let account = root.spec.pointer("/hubTemplateOptions/serviceAccountName");
-        let account = account.and_then(Value::as_str).filter(|name| !name.is_empty());
-        let mut answers = Answers::new(&root.namespace, account);
+        let account = account(&root);
+        let mut answers = Answers::new(&root.namespace, account, Purpose::Use);
         let (mut lists, mut stale) = (false, false);
         let mut targets = BTreeSet::new();
         for cluster in placed_clusters(seen) {
@@ -160,7 +175,7 @@ impl Templates {
                 Some(known) => known,
                 None => {
                     let began = self.state().changes;
-                    let (resolved, used) = self.one(&case, &mut answers).await;
+                    let (resolved, used) = self.resolver.one(&case, &mut answers).await;
                     lists |= used.lists;
                     targets.extend(used.targets.iter().cloned());
                     if let Resolved::Known { digest, iv, problem, .. } = &resolved {
@@ -201,6 +216,34 @@ impl Templates {
         changed_at.retain(|id, _| users.contains_key(id));
         drop(state);
         self.mirror.interest(&owner(root), targets);
+    }
+}
+
+/// Whose rights templates are resolved with, if not the hub's.
+fn account(root: &Root) -> Option<&str> {
+    let account = root.spec.pointer("/hubTemplateOptions/serviceAccountName");
+    account.and_then(Value::as_str).filter(|name| !name.is_empty())
+}
+
+impl Resolver {
+    pub(super) fn new(hub_client: Client, executor: Executor, purpose: Purpose) -> Self {
+        Self { kinds: Kinds::new(hub_client.clone()), hub_client, executor, purpose }
+    }
+
+    /// Resolves the root's templates for every cluster it goes to, once.
+    pub(super) async fn resolve(&self, seen: &mut Observed) {
+        let Some(root) = seen.root.clone().filter(|root| has_hub_templates(&root.spec)) else {
+            return;
+        };
+        let account = account(&root);
+        let mut answers = Answers::new(&root.namespace, account, self.purpose);
+        for cluster in placed_clusters(seen) {
+            let Some(facts) = seen.clusters.get(&cluster).cloned() else { continue };
+            let replica = seen.replicas.get(&cluster).cloned();
+            let case = Case { root: &root, cluster: &facts, replica: replica.as_deref(), account };
+            let (resolved, _) = self.one(&case, &mut answers).await;
+            seen.resolved.insert(cluster, resolved);
+        }
     }
 
     async fn one(&self, case: &Case<'_>, answers: &mut Answers) -> (Resolved, Used) {

@@ -1,7 +1,9 @@
 //! What a file would do if it were applied, asked and answered through the hub; and then it does just
 //! that.
 
-use anyhow::{Context as _, Result};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow};
 use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::managedclusterset::ManagedClusterSet;
 use cleat_api::managedclustersetbinding::ManagedClusterSetBinding;
@@ -10,19 +12,24 @@ use cleat_api::manifestworkreplicaset::ManifestWorkReplicaSet;
 use cleat_api::placement::Placement;
 use cleat_api::placementbinding::PlacementBinding;
 use cleat_api::policy::Policy;
+use cleat_api::policyset::PolicySet;
 use cleat_api::removalpreview::{PreviewVerdict, PreviewedObject};
 use cleat_cli::Refused;
 use cleat_cli::preview::{How, foresee_apply, foresee_given};
 use cleat_world::Fleet;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::previews::Site;
-use crate::previews_policies::{self as policies, PATIENCE, SHORT, objects, part, told};
+use crate::previews_policies::{self as policies, PATIENCE, SHORT, holds, objects, part, told};
 use crate::{create, gone, seen};
 
 const MANIFESTS: &str = "spec.workload.manifests";
+const TEMPLATES: &str = "spec.object-templates";
+/// For two that answer and one that does not.
+const LONGER: Duration = Duration::from_secs(8);
 
 fn work(fleet: &Fleet, name: &str, manifests: &[Value]) -> Value {
     json!({
@@ -186,55 +193,241 @@ async fn a_preview_of_a_set_says_which_clusters_get_and_lose_its_works() -> Resu
     Ok(())
 }
 
-#[tokio::test]
-async fn a_preview_of_a_policy_says_where_it_comes_changes_and_goes() -> Result<()> {
-    let site = policies::Site::start("preview-given").await?;
-    site.decide("here", &[&site.name]).await?;
-    let policy = |templates: Vec<Value>| {
-        json!({
-            "apiVersion": "policy.open-cluster-management.io/v1", "kind": "Policy",
-            "metadata": { "name": "p", "namespace": site.team },
-            "spec": { "disabled": false, "policy-templates": templates },
-        })
-    };
-    let binding = json!({
+fn policy(site: &policies::Site, templates: &[Value]) -> Value {
+    json!({
+        "apiVersion": "policy.open-cluster-management.io/v1", "kind": "Policy",
+        "metadata": { "name": "p", "namespace": site.team },
+        "spec": { "disabled": false, "policy-templates": templates },
+    })
+}
+
+fn binding(site: &policies::Site, placement: &str) -> Value {
+    json!({
         "apiVersion": "policy.open-cluster-management.io/v1", "kind": "PlacementBinding",
         "metadata": { "name": "b", "namespace": site.team },
         "placementRef": {
-            "apiGroup": "cluster.open-cluster-management.io", "kind": "Placement", "name": "here",
+            "apiGroup": "cluster.open-cluster-management.io", "kind": "Placement",
+            "name": placement,
         },
         "subjects": [{
             "apiGroup": "policy.open-cluster-management.io", "kind": "Policy", "name": "p",
         }],
-    });
+    })
+}
+
+/// A template `t` with a map of this name and content for each of these.
+fn template(site: &policies::Site, action: &str, prune: &str, maps: &[(&str, &str)]) -> Value {
+    let mut template = site.template("t", action, prune);
+    let map = |(name, value): &(&str, &str)| {
+        json!({ "complianceType": "musthave", "objectDefinition": {
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": name, "namespace": site.name }, "data": { "key": value },
+        }})
+    };
+    template["objectDefinition"]["spec"]["object-templates"] = maps.iter().map(map).collect();
+    template
+}
+
+#[tokio::test]
+async fn a_preview_of_a_policy_says_where_it_comes_changes_and_goes() -> Result<()> {
+    let site = policies::Site::start("preview-given").await?;
+    site.decide("here", &[&site.name]).await?;
     let [one, two] = ["one", "two"].map(|name| site.template(name, "enforce", "DeleteAll"));
-    let whole = policy(vec![one.clone(), two]);
-    let new = foresee_apply(&site.hub, vec![whole.clone(), binding.clone()], PATIENCE).await?;
+    let whole = policy(&site, &[one.clone(), two]);
+    let both = vec![whole.clone(), binding(&site, "here")];
+    let new = foresee_apply(&site.hub, both, PATIENCE).await?;
     let note = format!("policy {}/p comes to this cluster", site.team);
     assert_eq!(part(&new, &site.name)["notes"], json!([note]), "{new}");
+    let made = objects(part(&new, &site.name));
+    let expected = ["one", "two"].map(|name| (name, PreviewVerdict::Create, TEMPLATES));
+    assert_eq!(told(&made), expected, "{new}");
+    assert_eq!(site.maps().get_opt("one").await?, None);
     create(&site.here::<Policy>(), whole).await?;
-    create(&site.here::<PlacementBinding>(), binding.clone()).await?;
+    create(&site.here::<PlacementBinding>(), binding(&site, "here")).await?;
     site.holds("p").await?;
 
     // One template goes, and with it what it made; the other stays.
-    let less = policy(vec![one]);
-    let changed = foresee_apply(&site.hub, vec![less], PATIENCE).await?;
+    let changed = foresee_apply(&site.hub, vec![policy(&site, &[one])], PATIENCE).await?;
     let lost = objects(part(&changed, &site.name));
-    let expected = [("two", PreviewVerdict::Delete, "spec.pruneObjectBehavior")];
+    let expected = [
+        ("one", PreviewVerdict::Unchanged, TEMPLATES),
+        ("two", PreviewVerdict::Delete, "spec.pruneObjectBehavior"),
+    ];
     assert_eq!(told(&lost), expected, "{changed}");
-    // Bound elsewhere, it leaves with everything.
+    // Bound elsewhere, it leaves with everything. What it does there is unknown, and not nothing.
     site.decide("there", &[&site.silent]).await?;
-    let mut elsewhere = binding;
-    elsewhere["placementRef"]["name"] = "there".into();
-    let moved = foresee_apply(&site.hub, vec![elsewhere], PATIENCE).await?;
+    let moved = foresee_apply(&site.hub, vec![binding(&site, "there")], SHORT).await?;
     let lost = objects(part(&moved, &site.name));
     let names: Vec<&str> = told(&lost).iter().map(|(name, ..)| *name).collect();
     assert_eq!(names, ["one", "two"], "{moved}");
     let note = format!("policy {}/p comes to this cluster", site.team);
     assert_eq!(part(&moved, &site.silent)["notes"], json!([note]), "{moved}");
+    assert_eq!(part(&moved, &site.silent)["answered"], false, "{moved}");
     // Nothing happened by asking.
     for name in ["one", "two"] {
         assert!(site.maps().get(name).await?.metadata.deletion_timestamp.is_none());
+    }
+    site.tasks.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_preview_of_a_changed_policy_says_what_then_becomes_of_its_objects() -> Result<()> {
+    let site = policies::Site::start("preview-policy").await?;
+    site.decide("here", &[&site.name]).await?;
+    let of = |maps: &[(&str, &str)]| {
+        policy(&site, &[template(&site, "enforce", "DeleteIfCreated", maps)])
+    };
+    create(&site.here::<Policy>(), of(&[("changed", "1"), ("left", "1"), ("same", "1")])).await?;
+    create(&site.here::<PlacementBinding>(), binding(&site, "here")).await?;
+    site.holds("p").await?;
+    for (name, value) in [("theirs", "0"), ("right", "1")] {
+        let map = json!({ "metadata": { "name": name }, "data": { "key": value } });
+        create(&site.maps(), map).await?;
+    }
+    let maps = [("changed", "2"), ("same", "1"), ("theirs", "1"), ("right", "1"), ("made", "1")];
+    let document = of(&maps);
+    let value = foresee_apply(&site.hub, vec![document.clone()], PATIENCE).await?;
+    let answer = part(&value, &site.name);
+    assert_eq!(answer["answer"].get("problems"), None, "{value}");
+    let all = objects(answer);
+    let expected = [
+        ("changed", PreviewVerdict::Change, TEMPLATES),
+        ("left", PreviewVerdict::Delete, "spec.pruneObjectBehavior"),
+        ("made", PreviewVerdict::Create, TEMPLATES),
+        ("right", PreviewVerdict::Unchanged, TEMPLATES),
+        ("same", PreviewVerdict::Unchanged, TEMPLATES),
+        ("theirs", PreviewVerdict::Change, TEMPLATES),
+    ];
+    assert_eq!(told(&all), expected, "{value}");
+    for one in &all {
+        let changes = one.verdict == PreviewVerdict::Change;
+        assert_eq!(one.effects, ["changes data.key"].get(..usize::from(changes)).unwrap());
+        let theirs = changes && one.name == "theirs";
+        assert_eq!((&*one.source, one.blockers.len(), one.adopted), ("t", 0, theirs), "{one:?}");
+    }
+    // Nothing happened by asking, and asking again finds the same.
+    assert_eq!(site.maps().get_opt("made").await?, None);
+    let again = foresee_apply(&site.hub, vec![document.clone()], PATIENCE).await?;
+    assert_eq!(again["plan"], value["plan"]);
+
+    let left = site.maps().get("left").await?;
+    let patch = Patch::Merge(json!({ "spec": document["spec"] }));
+    site.here::<Policy>().patch("p", &PatchParams::default(), &patch).await?;
+    seen(&site.maps(), "made", |_| true).await?;
+    let changed = |map: &ConfigMap| map.data.iter().flatten().any(|(_, value)| value == "2");
+    seen(&site.maps(), "changed", changed).await?;
+    gone(&site.maps(), &left).await?;
+    for one in &all {
+        let now = site.maps().get_opt(&one.name).await?;
+        let same_one = now.as_ref().and_then(|map| map.uid()).is_some_and(|uid| uid == one.uid);
+        match one.verdict {
+            PreviewVerdict::Delete => assert_eq!(now, None, "{one:?}"),
+            PreviewVerdict::Create => assert!(now.is_some() && one.uid.is_empty(), "{one:?}"),
+            _ => assert!(same_one, "{one:?}"),
+        }
+    }
+    site.tasks.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_preview_of_a_policy_that_only_informs_writes_nothing() -> Result<()> {
+    let site = policies::Site::start("preview-inform").await?;
+    site.decide("here", &[&site.name]).await?;
+    let map = json!({ "metadata": { "name": "wrong" }, "data": { "key": "0" } });
+    create(&site.maps(), map).await?;
+    let mut informing = template(&site, "inform", "None", &[("wrong", "1"), ("missing", "1")]);
+    let gadget = json!({ "complianceType": "musthave", "objectDefinition": {
+        "apiVersion": "example.com/v1", "kind": "Gadget",
+        "metadata": { "name": "gadget", "namespace": site.name },
+    }});
+    let spec = &mut informing["objectDefinition"]["spec"];
+    spec["object-templates"].as_array_mut().context("a list")?.push(gadget);
+    let mut waiting = site.template("waiting", "enforce", "None");
+    waiting["extraDependencies"] = json!([{
+        "apiVersion": "policy.open-cluster-management.io/v1", "kind": "ConfigurationPolicy",
+        "name": "not-there", "compliance": "Compliant",
+    }]);
+    let both = vec![policy(&site, &[informing, waiting]), binding(&site, "here")];
+    let value = foresee_apply(&site.hub, both.clone(), PATIENCE).await?;
+    let all = objects(part(&value, &site.name));
+    let expected = [
+        ("gadget", PreviewVerdict::Stuck, TEMPLATES),
+        ("missing", PreviewVerdict::Gone, "spec.remediationAction"),
+        ("waiting", PreviewVerdict::Unknown, "spec.dependencies"),
+        ("wrong", PreviewVerdict::Unchanged, "spec.remediationAction"),
+    ];
+    assert_eq!(told(&all), expected, "{value}");
+    let [policy, binding] = <[Value; 2]>::try_from(both).map_err(|_| anyhow!("two"))?;
+    create(&site.here::<Policy>(), policy).await?;
+    create(&site.here::<PlacementBinding>(), binding).await?;
+    let name = format!("{}.p", site.team);
+    seen(&site.copies(), &name, |copy: &Policy| {
+        let status = copy.status.as_ref();
+        status.is_some_and(|status| status.compliant.as_deref() == Some("NonCompliant"))
+    })
+    .await?;
+    let now = site.maps().get("wrong").await?;
+    assert_eq!(now.data.context("data")?["key"], "0");
+    assert_eq!(site.maps().get_opt("missing").await?, None);
+    site.tasks.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_preview_of_a_set_of_policies_says_what_each_cluster_gets_and_loses() -> Result<()> {
+    let site = policies::Site::start("preview-policyset").await?;
+    let other = format!("{}-2", site.name);
+    let hub_namespace = json!({ "metadata": { "name": other } });
+    create(&Api::<Namespace>::all(site.hub.clone()), hub_namespace).await?;
+    site.join(&other).await?;
+    site.decide("all", &[&site.name, &other, &site.silent]).await?;
+    // Where the map is, only the hub can say.
+    let mut template = site.template("one", "enforce", "DeleteIfCreated");
+    let spec = &mut template["objectDefinition"]["spec"];
+    let place = "{{hub .ManagedClusterName hub}}";
+    spec["object-templates"][0]["objectDefinition"]["metadata"]["namespace"] = place.into();
+    let set = |policies: &[&str]| {
+        json!({
+            "apiVersion": "policy.open-cluster-management.io/v1beta1", "kind": "PolicySet",
+            "metadata": { "name": "s", "namespace": site.team },
+            "spec": { "policies": policies },
+        })
+    };
+    let mut bound = binding(&site, "all");
+    bound["subjects"][0]["kind"] = "PolicySet".into();
+    bound["subjects"][0]["name"] = "s".into();
+    let all = vec![policy(&site, &[template]), set(&["p"]), bound];
+    let value = foresee_apply(&site.hub, all.clone(), LONGER).await?;
+    for cluster in [&site.name, &other] {
+        let made = objects(part(&value, cluster));
+        assert_eq!(told(&made), [("one", PreviewVerdict::Create, TEMPLATES)], "{value}");
+        assert_eq!(made[0].namespace, *cluster);
+    }
+    assert_eq!(part(&value, &site.silent)["answered"], false, "{value}");
+
+    let [policy, made, bound] = <[Value; 3]>::try_from(all).map_err(|_| anyhow!("three"))?;
+    create(&site.here::<Policy>(), policy).await?;
+    create(&site.here::<PolicySet>(), made).await?;
+    create(&site.here::<PlacementBinding>(), bound).await?;
+    let mut maps = Vec::new();
+    for cluster in [&site.name, &other] {
+        maps.push((cluster, seen(&site.maps_of(cluster), "one", |_| true).await?));
+        let copies: Api<Policy> = Api::namespaced(site.hub.clone(), cluster);
+        seen(&copies, &format!("{}.p", site.team), holds).await?;
+    }
+    // What left the set leaves its clusters.
+    let less = foresee_apply(&site.hub, vec![set(&[])], LONGER).await?;
+    for (cluster, _) in &maps {
+        let lost = objects(part(&less, cluster));
+        let expected = [("one", PreviewVerdict::Delete, "spec.pruneObjectBehavior")];
+        assert_eq!(told(&lost), expected, "{less}");
+    }
+    let patch = Patch::Merge(json!({ "spec": { "policies": [] } }));
+    site.here::<PolicySet>().patch("s", &PatchParams::default(), &patch).await?;
+    for (cluster, map) in &maps {
+        gone(&site.maps_of(cluster), map).await?;
     }
     site.tasks.shutdown().await;
     Ok(())

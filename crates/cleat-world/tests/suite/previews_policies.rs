@@ -57,29 +57,30 @@ impl Site {
         let tasks = Tasks::new();
         let config = hub::Config { hub_client: hub.clone(), namespace: Some(team.clone()) };
         tasks.spawn("hub", hub::run(config, tasks.stop()));
-        let policies = policy::start(policy::Config::of_member(cluster.clone(), &name), &tasks);
-        let config = policy_sync::Config::new(hub.clone(), cluster.clone(), &name);
-        policy_sync::start(config, &tasks);
-        let address = "https://hub.example";
-        let config = work::Config::new(hub.clone(), cluster.clone(), &name, address);
-        let works = work::start(config, &tasks);
-        let config = preview::Config {
-            hub_client: hub.clone(),
-            cluster_client: cluster.clone(),
-            cluster: name.clone(),
-            hub_hash: work::hub_hash(address),
-            works,
-            policies: Some(policies),
-        };
-        preview::start(config, &tasks);
+        stories(&hub, &cluster, &name, &tasks);
         Ok(Self { hub, cluster, team, name, silent, tasks, _world: world })
+    }
+
+    /// Another cluster that answers. It shares the server with the first, not the namespace.
+    pub(crate) async fn join(&self, name: &str) -> Result<()> {
+        let namespace = || json!({ "metadata": { "name": name } });
+        create(&Api::<Namespace>::all(self.cluster.clone()), namespace()).await?;
+        let joined = json!({ "metadata": { "name": name }, "spec": {} });
+        create(&Api::<ManagedCluster>::all(self.hub.clone()), joined).await?;
+        stories(&self.hub, &self.cluster, name, &self.tasks);
+        Ok(())
+    }
+
+    /// The maps in the namespace of a cluster that joined.
+    pub(crate) fn maps_of(&self, cluster: &str) -> Api<ConfigMap> {
+        Api::namespaced(self.cluster.clone(), cluster)
     }
 
     pub(crate) fn maps(&self) -> Api<ConfigMap> {
         Api::namespaced(self.cluster.clone(), &self.name)
     }
 
-    fn copies(&self) -> Api<Policy> {
+    pub(crate) fn copies(&self) -> Api<Policy> {
         Api::namespaced(self.hub.clone(), &self.name)
     }
 
@@ -156,16 +157,36 @@ impl Site {
     /// The copy on the hub, once its cluster says that it holds.
     pub(crate) async fn holds(&self, policy: &str) -> Result<Policy> {
         let name = format!("{}.{policy}", self.team);
-        seen(&self.copies(), &name, |policy: &Policy| {
-            let status = policy.status.as_ref();
-            status.is_some_and(|status| status.compliant.as_deref() == Some("Compliant"))
-        })
-        .await
+        seen(&self.copies(), &name, holds).await
     }
 
     async fn foresee(&self, what: &str) -> Result<Value> {
         foresee(&self.hub, what, Some(&self.team), PATIENCE).await
     }
+}
+
+/// Whether a copy's cluster says that it holds.
+pub(crate) fn holds(copy: &Policy) -> bool {
+    let status = copy.status.as_ref();
+    status.is_some_and(|status| status.compliant.as_deref() == Some("Compliant"))
+}
+
+/// Everything that runs for a cluster.
+fn stories(hub: &Client, cluster: &Client, name: &str, tasks: &Tasks) {
+    let policies = policy::start(policy::Config::of_member(cluster.clone(), name), tasks);
+    policy_sync::start(policy_sync::Config::new(hub.clone(), cluster.clone(), name), tasks);
+    let address = "https://hub.example";
+    let config = work::Config::new(hub.clone(), cluster.clone(), name, address);
+    let works = work::start(config, tasks);
+    let config = preview::Config {
+        hub_client: hub.clone(),
+        cluster_client: cluster.clone(),
+        cluster: name.to_owned(),
+        hub_hash: work::hub_hash(address),
+        works,
+        policies: Some(policies),
+    };
+    preview::start(config, tasks);
 }
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

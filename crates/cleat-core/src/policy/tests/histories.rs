@@ -152,7 +152,7 @@ fn choose(dice: &mut Dice) -> Chosen {
     }
 }
 
-fn edit(world: &mut World, dice: &mut Dice, flips: bool) {
+pub(super) fn edit(world: &mut World, dice: &mut Dice, flips: bool) {
     if world.deleting {
         return;
     }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::id::Id;
 use crate::policy::memory::Memory;
 use crate::policy::observed::*;
-use crate::policy::{Tried, reads};
+use crate::policy::{Question, Tried, reads};
 use crate::write::{Action, Outcome, Refusal, Write};
 
 use super::chosen::Chosen;
@@ -257,28 +257,42 @@ impl World {
 
     fn ask_once(&mut self, seen: &mut Observed) {
         for question in reads(seen).questions {
-            let name = question.target.id.name.clone();
-            let stale = |object: &Object| {
-                question.object["metadata"]["resourceVersion"] != json!(object.version.to_string())
-            };
-            let answer = match self.objects.get(&name) {
-                _ if question.of == Tried::Creation && self.unmakeable => {
-                    TrialAnswer::Invalid("it makes no sense".into())
-                }
-                _ if question.of == Tried::Creation => {
-                    TrialAnswer::Accepted(question.object.clone())
-                }
-                None => TrialAnswer::NotFound,
-                Some(object) if stale(object) => TrialAnswer::Stale,
-                Some(_) if self.immutable => TrialAnswer::Invalid("field is immutable".into()),
-                Some(_) => TrialAnswer::Accepted(question.object.clone()),
-            };
-            let trial = Trial { asked: question.object, answer };
-            match question.of {
-                Tried::Update => self.trials.insert(question.target.id, trial),
-                Tried::Creation => self.creations.insert(question.target.id, trial),
-            };
+            self.try_out(question);
         }
+        self.heard(seen);
+    }
+
+    /// What the server says to one update, or to one new object.
+    pub(super) fn try_out(&mut self, question: Question) {
+        let name = question.target.id.name.clone();
+        let stale = |object: &Object| {
+            question.object["metadata"]["resourceVersion"] != json!(object.version.to_string())
+        };
+        let answer = match self.objects.get(&name) {
+            _ if question.of == Tried::Creation && self.unmakeable => {
+                TrialAnswer::Invalid("it makes no sense".into())
+            }
+            _ if question.of == Tried::Creation => TrialAnswer::Accepted(question.object.clone()),
+            None => TrialAnswer::NotFound,
+            Some(object) if stale(object) => TrialAnswer::Stale,
+            Some(_) if self.immutable => TrialAnswer::Invalid("field is immutable".into()),
+            Some(_) => TrialAnswer::Accepted(question.object.clone()),
+        };
+        let trial = Trial { asked: question.object, answer };
+        match question.of {
+            Tried::Update => self.trials.insert(question.target.id, trial),
+            Tried::Creation => self.creations.insert(question.target.id, trial),
+        };
+    }
+
+    /// The server may say something else by now.
+    pub(super) fn unheard(&mut self) {
+        self.trials.clear();
+        self.creations.clear();
+    }
+
+    /// Everything that the server has said lately.
+    pub(super) fn heard(&self, seen: &mut Observed) {
         seen.cluster.trials = self.trials.clone();
         seen.cluster.creations = self.creations.clone();
     }

@@ -12,7 +12,7 @@ use kube::api::ObjectMeta;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::Value;
 
-use super::Templates;
+use super::{Purpose, Resolver};
 
 /// Keeps the secret in backups of the hub.
 const BACKUP: (&str, &str) = ("cluster.open-cluster-management.io/backup", "policy");
@@ -20,7 +20,7 @@ const BACKUP: (&str, &str) = ("cluster.open-cluster-management.io/backup", "poli
 const KEY: usize = 32;
 const VECTOR: usize = 16;
 
-impl Templates {
+impl Resolver {
     /// The keys of a cluster, made if there are none, and the base64 of the vector.
     pub(super) async fn keys(
         &self,
@@ -31,6 +31,9 @@ impl Templates {
         let target = target(cluster);
         let found = match self.executor.read(Side::Hub, &target).await {
             Read::Present(found) => found,
+            Read::Absent if self.purpose == Purpose::Show => {
+                return Err(said("it is not made yet"));
+            }
             Read::Absent => self.make(&target).await.map_err(|why| said(&why))?,
             Read::NoSuchKind => return Err(said("the hub serves no secrets")),
             Read::Unknown { message } => return Err(said(&message)),
@@ -52,7 +55,7 @@ impl Templates {
     }
 }
 
-impl Templates {
+impl Resolver {
     async fn make(&self, target: &Target) -> Result<Value, String> {
         let secret = serde_json::to_value(fresh()?).map_err(|error| error.to_string())?;
         let (side, write) = (Side::Hub, Write::Create(secret));

@@ -9,10 +9,13 @@ use http::Request;
 use kube::Client;
 use serde_json::Value;
 
+use super::Purpose;
+
 /// What was read in one pass. The same question is asked once.
 pub(super) struct Answers {
     namespace: String,
     account: Option<String>,
+    purpose: Purpose,
     kinds: BTreeMap<(String, String), Result<Mapped, LookupError>>,
     objects: BTreeMap<Query, Result<Value, LookupError>>,
     accounts: BTreeMap<String, Result<bool, String>>,
@@ -39,10 +42,11 @@ impl Lookups for Answers {
 }
 
 impl Answers {
-    pub(super) fn new(namespace: &str, account: Option<&str>) -> Self {
+    pub(super) fn new(namespace: &str, account: Option<&str>, purpose: Purpose) -> Self {
         Self {
             namespace: namespace.to_owned(),
             account: account.map(str::to_owned),
+            purpose,
             kinds: BTreeMap::new(),
             objects: BTreeMap::new(),
             accounts: BTreeMap::new(),
@@ -86,6 +90,10 @@ impl Answers {
         let mut object = answer.map_err(|error| match error {
             kube::Error::Api(status) if status.code == 404 && !query.is_list() => {
                 LookupError::NotFound(status.message.clone())
+            }
+            // Whoever only looks may have fewer rights than the hub.
+            kube::Error::Api(status) if status.code == 403 && self.purpose == Purpose::Show => {
+                LookupError::Failed(status.message.clone())
             }
             kube::Error::Api(status) if matches!(status.code, 400 | 403) => {
                 LookupError::Refused(status.message.clone())

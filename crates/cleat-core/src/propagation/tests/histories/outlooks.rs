@@ -3,6 +3,8 @@
 use alloc::format;
 use alloc::string::String;
 
+use serde_json::Value;
+
 use super::world::{Decision, Dice, Link, World};
 use super::{SOUND, clusters_as, decided_as, pass, turn};
 use crate::propagation::outlook::{Change, Proposed, Prospect, outlook, proposal};
@@ -112,6 +114,14 @@ fn every_wrong_preview_of_copies_is_found() {
     }
 }
 
+/// Whether a copy says what was foreseen.
+fn says(foreseen: &Value, copy: Option<&Value>) -> bool {
+    let fields = ["/spec", "/metadata/labels", "/metadata/annotations"];
+    copy.is_some_and(|copy| {
+        fields.into_iter().all(|field| copy.pointer(field) == foreseen.pointer(field))
+    })
+}
+
 /// Foresees one change in one world, lets it happen, and compares.
 fn compare_change(seed: u64, fault: Fault) -> Result<(), String> {
     let mut dice = Dice(seed);
@@ -146,8 +156,9 @@ fn compare_change(seed: u64, fault: Fault) -> Result<(), String> {
         let still = alive.contains_key(cluster) && alive.get(cluster) == left.get(cluster);
         let right = match one {
             // What is not ours stays in its way.
-            Proposed::Arrives => left.contains_key(cluster) || old.is_some(),
-            Proposed::Changes => still && old != new,
+            Proposed::Arrives(copy) if left.contains_key(cluster) => says(copy, new),
+            Proposed::Arrives(_) | Proposed::ArrivesUnsure(_) => old.is_some(),
+            Proposed::Changes(copy) => still && old != new && says(copy, new),
             Proposed::Unchanged => old == new,
             Proposed::Unsure(_) => true,
             Proposed::Goes(Prospect::Leaves) => !still,
