@@ -182,10 +182,9 @@ impl Onlooker<'_> {
 
 /// A reference to a copy that is not there yet, which no server takes.
 pub(crate) fn without_blank_owner(object: &mut Value) {
+    let blank = object.pointer("/metadata/ownerReferences/0/uid").is_some_and(|uid| uid == "");
     let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
-    if let Some(metadata) = metadata
-        && metadata.get("ownerReferences").is_some_and(|all| all[0]["uid"] == "")
-    {
+    if let Some(metadata) = metadata.filter(|_| blank) {
         metadata.remove("ownerReferences");
     }
 }
