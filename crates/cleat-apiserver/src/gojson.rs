@@ -44,6 +44,14 @@ pub(crate) fn json_error(body: &[u8], error: &serde_json::Error) -> String {
     let Some(offender) = character_at(body, error.line(), error.column()) else {
         return text;
     };
+    if reason == "expected ident"
+        && let Some((literal, wanted)) = literal_at(body, error.line(), error.column())
+    {
+        return format!(
+            "invalid character {} in literal {literal} (expecting '{wanted}')",
+            shown(offender)
+        );
+    }
     let context = match reason {
         "expected value" => "looking for beginning of value",
         "key must be a string" => "looking for beginning of object key string",
@@ -59,15 +67,30 @@ pub(crate) fn json_error(body: &[u8], error: &serde_json::Error) -> String {
         "recursion limit exceeded" => "exceeded max depth",
         _ => return text,
     };
-    let shown = match offender {
+    format!("invalid character {} {context}", shown(offender))
+}
+
+fn shown(offender: char) -> String {
+    match offender {
         '\'' => "'\\''".to_owned(),
         '"' => "'\"'".to_owned(),
         c => {
             let quoted = quoted(&c.to_string());
             format!("'{}'", quoted.trim_matches('"'))
         }
-    };
-    format!("invalid character {shown} {context}")
+    }
+}
+
+/// Which of the three words goes wrong there, and how it would have gone on.
+fn literal_at(body: &[u8], line: usize, column: usize) -> Option<(&'static str, char)> {
+    let text = body.split(|byte| *byte == b'\n').nth(line.checked_sub(1)?)?;
+    let before = text.get(..column.checked_sub(1)?)?;
+    ["null", "true", "false"].into_iter().find_map(|literal| {
+        let begun = (1..literal.len()).rev().find(|length| {
+            literal.as_bytes().get(..*length).is_some_and(|start| before.ends_with(start))
+        })?;
+        Some((literal, char::from(*literal.as_bytes().get(begun)?)))
+    })
 }
 
 fn character_at(body: &[u8], line: usize, column: usize) -> Option<char> {

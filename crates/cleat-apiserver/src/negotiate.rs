@@ -119,16 +119,24 @@ pub fn answer(accept: &str, endpoint: Endpoint) -> Result<Answer, Status> {
         }
         Some(answer) => Ok(answer),
         // Built-in routes refuse before anybody looks at the kind.
-        None if !clauses.iter().any(Clause::is_ours) => {
-            let message = format!(
-                "406: Not Acceptable\n\nAvailable representations: {JSON}, {YAML}, {PROTOBUF}"
-            );
-            let mut status = Status::not_acceptable(message);
-            status.details.always = true;
-            Err(status)
-        }
+        None if !clauses.iter().any(Clause::is_ours) => Err(not_routed()),
         None => Err(none_accepted()),
     }
+}
+
+/// Why the routes of built-in kinds refuse a client before anybody looks at the kind: unlike those
+/// of custom kinds, they do not know `application/*`.
+pub fn unrouted(accept: &str) -> Option<Status> {
+    let clauses = clauses(accept);
+    (!accept.is_empty() && !clauses.iter().any(Clause::is_ours)).then(not_routed)
+}
+
+fn not_routed() -> Status {
+    let message =
+        format!("406: Not Acceptable\n\nAvailable representations: {JSON}, {YAML}, {PROTOBUF}");
+    let mut status = Status::not_acceptable(message);
+    status.details.always = true;
+    status
 }
 
 /// There is an answer, but in no form that the client accepts.

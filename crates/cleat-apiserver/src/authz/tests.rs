@@ -297,6 +297,22 @@ fn bootstrap_roles_are_those_people_rely_on() {
 }
 
 #[test]
+fn the_right_to_all_paths_is_none_to_backups() {
+    let rule =
+        |urls: Value| super::Rule::from_json(&json!({"nonResourceURLs": urls, "verbs": ["*"]}));
+    let (all, named) = (rule(json!(["*"])), rule(json!(["/backup"])));
+    for path in ["get /backup", "get /backup/"] {
+        assert!(!all.allows(&attributes(path)), "{path}");
+        assert!(!rule(json!(["/back*"])).allows(&attributes(path)), "{path}");
+        assert!(named.allows(&attributes(path)), "{path}");
+    }
+    assert!(all.allows(&attributes("get /backups")));
+    // Nor can it be had by writing it into a role of one's own.
+    assert!(!all.covers(&named));
+    assert!(named.covers(&named));
+}
+
+#[test]
 fn aggregates_by_label_and_settles() {
     let labelled = |name: &str, label: &str, rules: Value| {
         let mut role = role("ClusterRole", "", name, rules);

@@ -35,7 +35,9 @@ struct Accepted {
 
 impl Accepted {
     fn of(asked: &Asked, endpoint: Endpoint, ty: &ResourceType) -> Result<Self, Status> {
-        let answer = negotiate::answer(asked.header(header::ACCEPT), endpoint);
+        let accept = asked.header(header::ACCEPT);
+        let refused = (ty.origin == Origin::Builtin).then(|| negotiate::unrouted(accept)).flatten();
+        let answer = refused.map_or_else(|| negotiate::answer(accept, endpoint), Err);
         let answer = answer.map_err(|refused| match ty.origin {
             Origin::Builtin => refused,
             // Custom kinds have no routes of their own that could refuse earlier.

@@ -26,7 +26,7 @@ pub(super) fn answer(server: &Arc<Inner>, asked: &Asked) -> Result<Response, Sta
         [probe @ ("healthz" | "livez" | "readyz"), check @ ..] => {
             return Ok(health::answer(asked, probe, check).unwrap_or_else(no_such_page));
         }
-        // All there is, secrets too: RBAC gives this to nobody who may not do anything.
+        // All there is, secrets too: a role must name this path, the right to all paths is not enough.
         ["backup"] if reads => return Ok(respond::binary(server.objects.store().backup())),
         ["metrics"] => return Ok(respond::text(200, &server.metrics.render(server))),
         ["api"] if aggregated(asked) => return Ok(documents::discovered(server, asked, true)),

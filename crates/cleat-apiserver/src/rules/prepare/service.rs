@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Addresses, put};
-use crate::rules::read::{Read, child, fill, object as object_of, objects};
+use crate::rules::read::{Read, child, fill, list, object as object_of, objects};
 
 type Object = Map<String, Value>;
 
@@ -49,6 +49,15 @@ pub(super) fn keep_allocated(old: &Value, new: &mut Value, addresses: &mut dyn A
         if spec.text("clusterIP").is_empty() && spec.list("clusterIPs").is_empty() {
             put(spec, "clusterIP", before.at("clusterIP").clone());
             put(spec, "clusterIPs", before.at("clusterIPs").clone());
+        }
+        // Who changes the one address means the first of several.
+        let (one, several) = (spec.at("clusterIP").clone(), spec.at("clusterIPs"));
+        if one.as_str().is_some_and(|one| !one.is_empty())
+            && one != *before.at("clusterIP")
+            && several == before.at("clusterIPs")
+            && let Some(first) = list(spec, "clusterIPs").first_mut()
+        {
+            *first = one;
         }
         for field in ["ipFamilies", "ipFamilyPolicy"] {
             if !spec.has(field) {
