@@ -266,8 +266,8 @@ fn fate(seen: &Observed, object: &LeftObject) -> Fate {
     }
     match object.part {
         // What nobody told of may bear the mark of a work's ledger.
-        None if !known
-            && !(object.believed && owners(live).iter().any(|one| is_ours(seen, one))) =>
+        None if !(known
+            || object.believed && owners(live).iter().any(|one| is_ours(seen, one))) =>
         {
             return stays("nobody knows which incarnation was ours");
         }

@@ -31,11 +31,11 @@ fn leaving() -> World {
 fn blocked(seen: &Observed) -> Vec<BlockedObject> {
     assert_eq!(plan(seen), Plan::new());
     let all = report(seen).publish.into_iter().flatten();
-    let removals = all.filter_map(|action| match action.write {
+    let mut removals = all.filter_map(|action| match action.write {
         Write::MergeStatus(patch) => patch.pointer("/status/removal/blocked").cloned(),
         _ => None,
     });
-    let told = removals.last().expect("nobody is told");
+    let told = removals.next_back().expect("nobody is told");
     serde_json::from_value(told).unwrap()
 }
 
