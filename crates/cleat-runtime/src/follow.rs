@@ -4,6 +4,7 @@
 //! What was last seen stays when the server cannot be reached; [`Follow::trouble`] says so.
 
 mod held;
+mod text;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::text::Text;
 use crate::known::{Incarnation, Known, Sure};
 use crate::mirror::Reason;
 use crate::watch::Fault;
@@ -15,14 +16,14 @@ use crate::watch::Fault;
 /// Namespace and name.
 pub(super) type Key = (Box<str>, Box<str>);
 
-/// One object, as text.
+/// One object.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Object {
     pub namespace: Box<str>,
     pub name: Box<str>,
     pub uid: Box<str>,
     pub resource_version: Box<str>,
-    json: Box<[u8]>,
+    text: Text,
 }
 
 /// What is known of an object.
@@ -35,12 +36,8 @@ pub enum Held {
 
 impl Object {
     /// The object without its managed fields.
-    pub fn json(&self) -> &[u8] {
-        &self.json
-    }
-
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        serde_json::from_slice(&self.json)
+        self.text.parse()
     }
 
     pub(super) fn key(&self) -> Key {
@@ -61,8 +58,8 @@ impl Object {
         let text = |field: &str| metadata.get(field).and_then(Value::as_str).unwrap_or_default();
         let [namespace, name, uid, resource_version] =
             ["namespace", "name", "uid", "resourceVersion"].map(|field| text(field).into());
-        let json = serde_json::to_vec(&object).ok()?.into_boxed_slice();
-        Some(Arc::new(Self { namespace, name, uid, resource_version, json }))
+        let text = Text::of(&object)?;
+        Some(Arc::new(Self { namespace, name, uid, resource_version, text }))
     }
 }
 
