@@ -183,7 +183,14 @@ impl Context {
             ("", "", name, None) => return self.foresee_template(name).await,
             ("", "", "", Some(strategy)) => {
                 let change = Change::Leaving(*strategy);
-                let answer = self.foresee_works(self.config.works.names(), change).await;
+                // What was not read yet is not nothing.
+                let answer = match self.config.works.names().await {
+                    Some(names) => self.foresee_works(names, change).await,
+                    None => {
+                        let problem = "which works there are could not be read yet; ask again";
+                        Answer { problems: vec![problem.to_owned()], ..Answer::default() }
+                    }
+                };
                 return self.foresee_leaving_policies(answer, *strategy).await;
             }
             _ => {}

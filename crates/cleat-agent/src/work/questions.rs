@@ -3,12 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use cleat_api::removalpreview::ProposedWork;
 use cleat_core::work::observed::Observed;
 use tokio::sync::oneshot;
 
 use super::{Context, Key};
+
+/// How long somebody who asks waits for the first look at works and ledgers. Less than people wait
+/// for an answer, so that they are told why there is none.
+const FIRST_LOOK: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
 pub(super) struct Questions(Mutex<BTreeMap<Key, Vec<oneshot::Sender<Observed>>>>);
@@ -37,16 +42,20 @@ pub struct Works {
 }
 
 impl Works {
-    /// All of our hub that are there, or of which something may be here.
-    pub fn names(&self) -> BTreeSet<String> {
-        let works = self.context.works.all();
+    /// All of our hub that are there, or of which something may be here. `None`: not all of them were
+    /// read, although that was waited for.
+    pub async fn names(&self) -> Option<BTreeSet<String>> {
+        let Context { works, ledgers, .. } = &*self.context;
+        let read = async { tokio::join!(works.until_synced(), ledgers.until_synced()) };
+        tokio::time::timeout(FIRST_LOOK, read).await.ok()?;
+        let works = works.all();
         let mut names: BTreeSet<String> = works.iter().map(|work| work.name.to_string()).collect();
         for ledger in self.context.ledgers.all() {
             if let Key::Work(name) = super::records::ledger_key(&self.context.agent, &ledger.name) {
                 names.insert(name);
             }
         }
-        names
+        Some(names)
     }
 
     /// What the next pass over a work sees, once it has done what it had to do. `None`: the story has
