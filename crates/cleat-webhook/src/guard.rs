@@ -53,7 +53,7 @@ async fn judge(
             Matter::ReplicaSet => works(hub_client, object).await?,
             Matter::Work | Matter::Policy | Matter::Cluster => Works::new(),
         };
-        if found.items.iter().any(|question| covers(matter, object, &works, question)) {
+        if covers(matter, object, &works, &found.items) {
             return Ok(None);
         }
     }
@@ -79,6 +79,10 @@ async fn held(hub_client: &Client, cluster: &str) -> kube::Result<Size> {
     let works: Api<ManifestWork> = Api::namespaced(hub_client.clone(), cluster);
     let works = works.list(&ListParams::default()).await?;
     let policies: Api<Policy> = Api::namespaced(hub_client.clone(), cluster);
-    let policies = policies.list(&ListParams::default()).await?;
-    Ok(Size::of_cluster(&on_cluster(&works.items, policies.items)))
+    let policies = match policies.list(&ListParams::default()).await {
+        // A hub that serves no policies has sent none.
+        Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
+        listed => listed?.items,
+    };
+    Ok(Size::of_cluster(&on_cluster(&works.items, policies)))
 }

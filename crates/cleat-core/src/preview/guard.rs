@@ -8,8 +8,10 @@ use alloc::borrow::ToOwned as _;
 use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use cleat_api::leftoverrecord::LeftObject;
+use cleat_api::managedcluster::{CLUSTER_DESTROYED, RemoveStrategy};
 use cleat_api::manifestwork::LEAVE_FINALIZER;
 use cleat_api::manifestworkreplicaset::SET_LABEL;
 use cleat_api::policy::name::ROOT_POLICY;
@@ -147,8 +149,18 @@ pub fn size(matter: Matter, object: &Value, held: Size) -> Option<Size> {
             })
         }
         Matter::Cluster if text("/spec/removeStrategy") != Some("Required") => None,
+        // It can answer no question, and nothing on it is deleted.
+        Matter::Cluster if is_destroyed(object) => None,
         Matter::Cluster => Some(held),
     }
+}
+
+/// Whether somebody has declared that the cluster exists no more.
+fn is_destroyed(cluster: &Value) -> bool {
+    let annotations = cluster.pointer("/metadata/annotations");
+    let declared = annotations.and_then(|all| all.get(CLUSTER_DESTROYED)?.as_str());
+    let name = cluster.pointer("/metadata/name").and_then(Value::as_str);
+    declared.is_some() && declared == name
 }
 
 /// The plan that somebody approved of, if it can be one.
@@ -161,27 +173,47 @@ pub fn approved(object: &Value) -> Option<&str> {
 /// The works of a set: their clusters, and their names there.
 pub type Works = BTreeSet<(String, String)>;
 
-/// Whether a question that bears the approved plan is about the end of this object, and was answered.
-/// `works` are its own, if it is a set.
-pub fn covers(matter: Matter, object: &Value, works: &Works, question: &RemovalPreview) -> bool {
+/// Whether the questions that bear the approved plan were about all of the end of this object. `works`
+/// are its own, if it is a set.
+///
+/// Something must have been answered. Of a cluster that was silent whoever agreed knew that much; one
+/// that nobody asked was not agreed to.
+pub fn covers(matter: Matter, object: &Value, works: &Works, questions: &[RemovalPreview]) -> bool {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
-    let asked = &question.spec;
-    let cluster = question.metadata.namespace.as_deref().unwrap_or_default();
+    let root = format!("{namespace}.{name}");
+    let about = |question: &&RemovalPreview| {
+        let asked = &question.spec;
+        let cluster = cluster_of(question);
+        asked.proposed.is_none()
+            && asked.proposed_policy.is_none()
+            && match matter {
+                Matter::Work => cluster == namespace && asked.work == name,
+                Matter::Cluster => cluster == name && asked.leave == Some(RemoveStrategy::Required),
+                Matter::Policy => asked.policy == root,
+                Matter::ReplicaSet => works.contains(&(cluster.to_owned(), asked.work.clone())),
+            }
+    };
+    let asked: Vec<&RemovalPreview> = questions.iter().filter(about).collect();
+    let whole = match matter {
+        Matter::ReplicaSet => works.iter().all(|(cluster, work)| {
+            asked.iter().any(|one| cluster_of(one) == cluster && one.spec.work == *work)
+        }),
+        // A copy on a cluster that cannot be reached stays there for now, and nobody is asked about it.
+        Matter::Work | Matter::Cluster | Matter::Policy => true,
+    };
+    whole && asked.iter().any(|question| was_answered(question))
+}
+
+fn cluster_of(question: &RemovalPreview) -> &str {
+    question.metadata.namespace.as_deref().unwrap_or_default()
+}
+
+/// Whoever agreed to the plan did not see an answer that came afterwards.
+fn was_answered(question: &RemovalPreview) -> bool {
     let answered = question.status.as_ref().is_some_and(|status| status.answered_at.is_some());
     let annotations = question.metadata.annotations.as_ref();
-    // Whoever agreed to the plan did not see an answer that came afterwards.
-    let late = annotations.is_some_and(|all| all.contains_key(UNANSWERED));
-    answered
-        && !late
-        && asked.proposed.is_none()
-        && asked.proposed_policy.is_none()
-        && match matter {
-            Matter::Work => cluster == namespace && asked.work == name,
-            Matter::Cluster => cluster == name && asked.leave.is_some(),
-            Matter::Policy => asked.policy == format!("{namespace}.{name}"),
-            Matter::ReplicaSet => works.contains(&(cluster.to_owned(), asked.work.clone())),
-        }
+    answered && !annotations.is_some_and(|all| all.contains_key(UNANSWERED))
 }
 
 /// What whoever deletes is told.
@@ -302,7 +334,7 @@ mod tests {
         let answered = || json!({ "answeredAt": "2026-01-01T00:00:00Z" });
         let object = work(json!({ "namespace": "c1", "name": "w" }), json!({}));
         let covered = |namespace: &str, spec: Value, status: Value| {
-            covers(Matter::Work, &object, &Works::new(), &question(namespace, spec, status))
+            covers(Matter::Work, &object, &Works::new(), &[question(namespace, spec, status)])
         };
         assert!(covered("c1", json!({ "work": "w" }), answered()));
         assert!(!covered("c1", json!({ "work": "w" }), json!({})));
@@ -312,17 +344,23 @@ mod tests {
         // An answer that came when the plan was made already was seen by nobody.
         let mut late = question("c1", json!({ "work": "w" }), answered());
         late.metadata.annotations = Some([(UNANSWERED.to_owned(), "0 x".to_owned())].into());
-        assert!(!covers(Matter::Work, &object, &Works::new(), &late));
+        assert!(!covers(Matter::Work, &object, &Works::new(), &[late]));
         // Agreeing to a change is not agreeing to the end.
         let proposed = json!({ "work": "w", "proposed": { "name": "w", "spec": {} } });
         assert!(!covered("c1", proposed, answered()));
         let works = Works::from([("c1".to_owned(), "shop-1".to_owned())]);
         let of_set = |namespace: &str, work: &str| {
             let question = question(namespace, json!({ "work": work }), answered());
-            covers(Matter::ReplicaSet, &json!({}), &works, &question)
+            covers(Matter::ReplicaSet, &json!({}), &works, &[question])
+        };
+        let of_cluster = |strategy: &str| {
+            let question = question("c1", json!({ "leave": strategy }), answered());
+            let cluster = json!({ "metadata": { "name": "c1" } });
+            covers(Matter::Cluster, &cluster, &Works::new(), &[question])
         };
         assert!(of_set("c1", "shop-1"));
         assert!(!of_set("c1", "w") && !of_set("c2", "shop-1"), "it is about another's works");
+        assert!(!of_cluster("Needless") && of_cluster("Required"));
         let size = Size { objects: 30, clusters: 1, namespaces: 0 };
         assert_eq!(
             refusal(Matter::Work, &object, size, None),
@@ -334,5 +372,45 @@ mod tests {
         let expected =
             "deleting it concerns 30 objects (2 namespaces among them) on 1 cluster, and ";
         assert!(told.starts_with(expected), "{told}");
+    }
+
+    /// One of two hundred works was looked at, and the set went with all of them.
+    #[test]
+    fn a_set_that_has_grown_since_is_not_what_was_agreed_to() {
+        let question = |cluster: &str, status: Value| -> RemovalPreview {
+            serde_json::from_value(json!({
+                "apiVersion": "cleat.dev/v1alpha1", "kind": "RemovalPreview",
+                "metadata": { "namespace": cluster, "name": "q" },
+                "spec": { "work": "shop" }, "status": status,
+            }))
+            .unwrap()
+        };
+        let answered = json!({ "answeredAt": "2026-01-01T00:00:00Z" });
+        let work = |cluster: &str| (cluster.to_owned(), "shop".to_owned());
+        let (one, two) = (question("c1", answered), question("c2", json!({})));
+        let covered = |works: &Works, questions: &[RemovalPreview]| {
+            covers(Matter::ReplicaSet, &json!({}), works, questions)
+        };
+        let grown = Works::from([work("c1"), work("c2")]);
+        assert!(covered(&Works::from([work("c1")]), core::slice::from_ref(&one)));
+        assert!(!covered(&grown, core::slice::from_ref(&one)));
+        // That a cluster was silent was part of the plan; that all were is not enough.
+        assert!(covered(&grown, &[one, two.clone()]));
+        assert!(!covered(&grown, &[two]));
+    }
+
+    /// It could never answer, so no plan could ever be approved.
+    #[test]
+    fn a_cluster_declared_destroyed_was_held_for_ever() {
+        let cluster = |declared: Value| {
+            json!({
+                "metadata": { "name": "c1", "annotations": { CLUSTER_DESTROYED: declared } },
+                "spec": { "removeStrategy": "Required" },
+            })
+        };
+        let held = Size { objects: 30, clusters: 1, namespaces: 0 };
+        assert_eq!(size(Matter::Cluster, &cluster(json!("c1")), held), None);
+        assert_eq!(size(Matter::Cluster, &cluster(json!("c2")), held), Some(held));
+        assert_eq!(size(Matter::Cluster, &cluster(Value::Null), held), Some(held));
     }
 }
