@@ -131,6 +131,11 @@ async fn agreed(
         bound.looked_at();
         return Ok(Some(plan.clone()));
     }
+    // Whoever lets a cluster leave with everything means that state of it: should somebody ask for the
+    // opposite at this moment, nothing is done.
+    if strategy.unwrap_or(cluster.spec.remove_strategy) == RemoveStrategy::Needless {
+        bound.looked_at();
+    }
     if args.yes || args.cluster_destroyed || !deletes_anew(cluster, strategy) {
         return Ok(None);
     }

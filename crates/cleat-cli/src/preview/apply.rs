@@ -232,6 +232,14 @@ async fn tried(
         }
         Read::Unknown { message } => bail!("cannot read {what}: {message}"),
     };
+    if matches!(how, How::ServerSide { .. }) && now.as_ref().is_some_and(was_applied_by_client) {
+        let hint = format!(
+            "{what} was applied without --server-side before. kubectl then takes away, in a second \
+             request, what the file does not mention any more, and that cannot be tried. Look \
+             without --server-side"
+        );
+        return Err(Refused(hint).into());
+    }
     let write = write(how, now.as_ref(), document);
     let asking = Asking { dry_run: true, ..Asking::default() };
     let action = Action { side: Side::Hub, target, write };
@@ -266,6 +274,14 @@ fn write(how: How, now: Option<&Value>, document: &Value) -> Write {
             Write::Replace(whole)
         }
     }
+}
+
+/// Whether kubectl keeps fields of it under the name it has without `--server-side`.
+fn was_applied_by_client(now: &Value) -> bool {
+    let managers = now.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let manager = |entry: &Value| entry.get("manager")?.as_str().map(ToOwned::to_owned);
+    let mut names = managers.into_iter().flatten().filter_map(manager);
+    names.any(|name| name == "kubectl-client-side-apply")
 }
 
 fn last_applied(now: &Value) -> Option<Value> {

@@ -49,17 +49,19 @@ async fn looks(
         pause.tick().await;
         // A file may be another by now; what came by standard input is read once.
         if shown.is_some() && !args.reads_standard_input() {
-            subject = super::subject(args)?;
+            match super::subject(args) {
+                Ok(now) => subject = now,
+                // Somebody is writing it just now, perhaps.
+                Err(error) => {
+                    tell_once(&mut told, &error);
+                    continue;
+                }
+            }
         }
         let foreseen = match ask(hub_client, &subject, patience).await {
             Ok(foreseen) => foreseen,
             Err(error) if shown.is_some() => {
-                // It may be back in a moment, and it is told once until then.
-                let says = format!("{error:#}");
-                if says != told {
-                    eprintln!("{says}");
-                    told = says;
-                }
+                tell_once(&mut told, &error);
                 continue;
             }
             Err(error) => return Err(error).with_context(|| subject.purpose()),
@@ -73,6 +75,15 @@ async fn looks(
         }
         told.clear();
         shown = Some(foreseen);
+    }
+}
+
+/// It may be over in a moment, and it is told once until then.
+fn tell_once(told: &mut String, error: &anyhow::Error) {
+    let says = format!("{error:#}");
+    if says != *told {
+        eprintln!("{says}");
+        *told = says;
     }
 }
 
