@@ -247,31 +247,34 @@ fn unclear() -> Answer {
 impl Inquirer {
     /// The answer with what else would go and what would stand in the way.
     async fn answered(&self, answer: Answer) -> RemovalPreviewStatus {
-        let Answer { outlooks, trials, problems, notes } = answer;
-        let objects = self.objects_tried(outlooks, trials).await;
+        let Answer { outlooks, trials, mut problems, notes } = answer;
+        let (objects, unseen) = self.objects_tried(outlooks, trials).await;
+        problems.extend(unseen);
         preview::listed(objects, problems, notes, Timestamp::now())
     }
 
     /// What would become of objects, by what brought them, with what else would go and what would
     /// stand in the way.
     pub async fn objects(&self, outlooks: BTreeMap<String, Vec<Foreseen>>) -> Vec<PreviewedObject> {
-        self.objects_tried(outlooks, Vec::new()).await
+        self.objects_tried(outlooks, Vec::new()).await.0
     }
 
+    /// The same with writes that are tried, and of which objects nobody can see what goes along.
     async fn objects_tried(
         &self,
         outlooks: BTreeMap<String, Vec<Foreseen>>,
         trials: Vec<Trial>,
-    ) -> Vec<PreviewedObject> {
+    ) -> (Vec<PreviewedObject>, Vec<String>) {
         let goes = |one: &&Foreseen| matches!(one.prospect, Prospect::Delete | Prospect::Recreate);
         let going: Vec<Foreseen> = outlooks.values().flatten().filter(goes).cloned().collect();
         let planned: BTreeSet<Id> = going.iter().map(|one| one.id.clone()).collect();
         let mut inquiries = self.inquire(going).await;
+        let unseen = preview::unseen(&inquiries);
         inquiries.extend(self.rehearse(trials).await);
         let mut objects = Vec::new();
         for (name, foreseen) in outlooks {
             objects.extend(preview::objects(&name, foreseen, &inquiries, &planned));
         }
-        objects
+        (objects, unseen)
     }
 }

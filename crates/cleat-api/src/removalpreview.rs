@@ -181,6 +181,9 @@ pub struct PreviewedObject {
     /// How many objects would go with it that nobody lists: what is in a namespace, or of a kind.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub takes_along: i64,
+    /// How many objects the collector would remove after it, because it owns them.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub followed: i64,
     /// What else would go with it, or what would change in it, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "atomic"))]

@@ -15,7 +15,7 @@ mod large;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Inquiry, Tried, listed, objects};
+pub use answer::{Inquiry, Tried, listed, objects, unseen};
 pub use applied::three_way;
 pub use differences::differences;
 pub use digest::{Believed, Part, changes, plan_hash};

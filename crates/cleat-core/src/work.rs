@@ -3,7 +3,7 @@
 //! [`plan`] turns what was seen of the work, its ledger and its objects into the next writes;
 //! [`report`] turns the same into what the hub is told. Read `plan` first: it is the whole life.
 
-mod along;
+pub(crate) mod along;
 pub mod contents;
 pub mod converge;
 pub mod feedback;

@@ -35,7 +35,7 @@ pub struct Inquirer {
     pub(super) kinds: Kinds,
     pub(super) executor: Executor,
     /// What belongs to objects outside of namespaces is looked for everywhere, which takes a request
-    /// for every kind there is.
+    /// for every kind there is, whatever kind they are of themselves.
     anywhere: bool,
 }
 
@@ -45,7 +45,7 @@ impl Inquirer {
         Self { kinds: Kinds::new(client.clone()), client, executor, anywhere: false }
     }
 
-    /// The same, looking everywhere for what belongs to objects outside of namespaces.
+    /// The same, looking everywhere for what belongs to any objects outside of namespaces.
     #[must_use]
     pub fn anywhere(self) -> Self {
         Self { anywhere: true, ..self }
@@ -79,9 +79,9 @@ impl Inquirer {
         for namespace in looked {
             insides.insert(namespace.clone(), self.inside(namespace).await);
         }
-        let everything = match self.anywhere && going.iter().any(|one| is_free(&one.id)) {
-            true => contents::found_anywhere(&self.client, &self.kinds).await,
-            false => Ok(Vec::new()),
+        let everything = match going.iter().any(|one| self.is_sought_for(&one.id)) {
+            true => Some(contents::found_anywhere(&self.client, &self.kinds).await),
+            false => None,
         };
         let terminating = going.iter().filter(|one| !one.finalizers.is_empty());
         let terminating: BTreeSet<Id> = terminating.map(|one| one.id.clone()).collect();
@@ -104,10 +104,12 @@ impl Inquirer {
                         .then(|| insides.get(&one.id.name).cloned())
                         .flatten(),
                     instances: self.instances(&one.id).await,
-                    owned: match insides.get(&one.id.namespace) {
-                        Some(found) => owned_of(found, &one.uid),
-                        None if is_free(&one.id) => owned_of(everything, &one.uid),
-                        None => Ok(Vec::new()),
+                    owned: match one.id.namespace.as_str() {
+                        "" => match everything.as_ref().filter(|_| self.is_sought_for(&one.id)) {
+                            Some(found) => owned_of(found, &one.uid),
+                            None => Ok(Vec::new()),
+                        },
+                        namespace => owned_within(insides.get(namespace), &one.uid),
                     },
                 };
                 (one.id, inquiry, remains)
@@ -131,6 +133,11 @@ impl Inquirer {
             }
         }
         inquiries
+    }
+
+    /// Whether what belongs to an object is looked for everywhere.
+    fn is_sought_for(&self, id: &Id) -> bool {
+        is_free(id) && (self.anywhere || is_custom(id))
     }
 
     /// An object that is on its way out already.
@@ -200,6 +207,20 @@ fn is_free(id: &Id) -> bool {
     id.namespace.is_empty() && !is_namespace(id)
 }
 
+/// Whether it is of a kind that Kubernetes does not bring. Roles, storage classes and the like own
+/// nothing in practice.
+fn is_custom(id: &Id) -> bool {
+    id.group.contains('.') && !id.group.ends_with(".k8s.io")
+}
+
+/// What an object owns in its namespace. A namespace that nobody looked through is not an empty one.
+fn owned_within(found: Option<&Result<Vec<Found>, String>>, uid: &str) -> Result<Vec<Id>, String> {
+    match found {
+        Some(found) => owned_of(found, uid),
+        None => Err("too many namespaces to look for what it owns".to_owned()),
+    }
+}
+
 fn owned_of(found: &Result<Vec<Found>, String>, uid: &str) -> Result<Vec<Id>, String> {
     found.as_ref().map(|found| owned(found, uid)).map_err(Clone::clone)
 }
@@ -266,5 +287,25 @@ mod tests {
         ];
         let names: Vec<String> = owned(&all, "web").into_iter().map(|id| id.name).collect();
         assert_eq!(names, ["set", "pod"]);
+    }
+
+    #[test]
+    fn what_nobody_looked_for_was_taken_for_nothing() {
+        let inside = Ok(vec![found("pod", &["set"])]);
+        assert_eq!(owned_within(Some(&inside), "set").map(|all| all.len()), Ok(1));
+        assert_eq!(owned_within(Some(&inside), "web"), Ok(vec![]));
+        let told = "too many namespaces to look for what it owns".to_owned();
+        assert_eq!(owned_within(None, "set"), Err(told));
+        for (group, custom) in [
+            ("", false),
+            ("apps", false),
+            ("rbac.authorization.k8s.io", false),
+            ("apiextensions.k8s.io", false),
+            ("example.com", true),
+            ("cluster.x-k8s.io", true),
+        ] {
+            let id = Id { group: group.to_owned(), ..Id::default() };
+            assert_eq!(is_custom(&id), custom, "{group}");
+        }
     }
 }

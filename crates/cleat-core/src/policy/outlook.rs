@@ -18,6 +18,7 @@ use super::plan::fates_of_all;
 use super::prune::{Fate, Left};
 use super::reader::Reader;
 use crate::id::{Id, Target};
+use crate::work::along::take_along;
 use crate::work::outlook::{Change, Foreseen, Prospect};
 
 /// The world in which the deletion of the policy has just begun.
@@ -65,7 +66,9 @@ pub fn outlook(seen: &Observed, change: Change) -> Result<Vec<Foreseen>, String>
             _ => drop(all.insert(one.id.clone(), one)),
         }
     }
-    Ok(all.into_values().collect())
+    let mut all: Vec<Foreseen> = all.into_values().collect();
+    take_along(&mut all.iter_mut().collect::<Vec<_>>(), |_| false);
+    Ok(all)
 }
 
 /// Whether the policy has ever seen or made it.

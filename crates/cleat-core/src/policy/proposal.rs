@@ -7,7 +7,7 @@
 mod course;
 
 use alloc::borrow::ToOwned;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -32,6 +32,7 @@ use super::plan::{Reads, reads};
 use super::prune::Fate;
 use super::reader::Reader;
 use crate::id::{Id, Target};
+use crate::work::along::take_along;
 use crate::work::outlook::{Foreseen, Prospect};
 use crate::write::Write;
 
@@ -182,7 +183,26 @@ impl View<'_> {
         }
         let mut objects: Vec<Proposed> = all.into_values().collect();
         objects.extend(self.unplaced(&mut problems));
+        self.take_along(&mut objects);
         Proposal { objects, problems }
+    }
+
+    /// The course takes a namespace or a definition away without what is in it; servers do not.
+    fn take_along(&self, objects: &mut [Proposed]) {
+        let enforces = self.policy.spec.remediation() == Some(Remediation::Enforce);
+        let is_asked_for = |one: &Foreseen| match one.prospect {
+            Prospect::Change | Prospect::Adopt | Prospect::Recreate => true,
+            Prospect::Unchanged => enforces && one.decided_by == TEMPLATES,
+            _ => false,
+        };
+        let asked = objects.iter().map(|one| &one.foreseen).filter(|one| is_asked_for(one));
+        let asked: BTreeSet<Id> = asked.map(|one| one.id.clone()).collect();
+        let mut each: Vec<&mut Foreseen> =
+            objects.iter_mut().map(|one| &mut one.foreseen).collect();
+        let taken = take_along(&mut each, |id| asked.contains(id));
+        for one in objects.iter_mut().filter(|one| taken.contains(&one.foreseen.id)) {
+            one.write = None;
+        }
     }
 
     fn about(&self, told: Told, object: &ObjectResource, target: Target) -> Proposed {

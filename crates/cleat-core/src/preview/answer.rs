@@ -21,6 +21,9 @@ use crate::work::outlook::{Foreseen, Prospect};
 /// How many samples are named.
 const NAMED: usize = 3;
 
+/// How many objects are named of which nobody can see what goes along.
+const MOST_UNSEEN: usize = 20;
+
 /// What came of a write that was only tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Tried {
@@ -73,10 +76,12 @@ pub fn objects(
     let nothing = Inquiry::default();
     let previewed = |one: Foreseen| {
         let inquiry = inquiries.get(&one.id).unwrap_or(&nothing);
-        let (takes_along, effects) = match one.prospect {
+        let Effects { along, followed, told } = match one.prospect {
             Prospect::Delete | Prospect::Recreate => effects(inquiry, planned),
-            Prospect::Change | Prospect::Adopt => (0, changed(&inquiry.changes)),
-            _ => (0, Vec::new()),
+            Prospect::Change | Prospect::Adopt => {
+                Effects { told: changed(&inquiry.changes), ..Effects::default() }
+            }
+            _ => Effects::default(),
         };
         let blockers = match one.prospect {
             Prospect::Delete
@@ -99,12 +104,37 @@ pub fn objects(
             why,
             decided_by: decided_by.to_owned(),
             adopted,
-            takes_along: i64::try_from(takes_along).unwrap_or(i64::MAX),
-            effects,
+            takes_along: i64::try_from(along).unwrap_or(i64::MAX),
+            followed: i64::try_from(followed).unwrap_or(i64::MAX),
+            effects: told,
             blockers,
         }
     };
     foreseen.into_iter().map(previewed).collect()
+}
+
+/// Of which objects nobody can see what goes along, and why. It is not nothing, so an answer with
+/// any is not whole.
+pub fn unseen(inquiries: &BTreeMap<Id, Inquiry>) -> Vec<String> {
+    let mut lines = BTreeSet::new();
+    let mut ids = BTreeSet::new();
+    for (id, inquiry) in inquiries {
+        let inside = inquiry.inside.as_ref().and_then(|inside| inside.as_ref().err());
+        let instances = inquiry.instances.as_ref().and_then(|count| count.as_ref().err());
+        for why in [inside, instances, inquiry.owned.as_ref().err()].into_iter().flatten() {
+            ids.insert(id);
+            if ids.len() <= MOST_UNSEEN {
+                lines.insert(format!("what goes along with {id} cannot be seen: {why}"));
+            }
+        }
+    }
+    let mut lines: Vec<String> = lines.into_iter().collect();
+    let more = ids.len().saturating_sub(MOST_UNSEEN);
+    if more > 0 {
+        let others = number(more, "other object", "other objects");
+        lines.push(format!("what goes along with {others} cannot be seen either"));
+    }
+    lines
 }
 
 fn verdict(prospect: Prospect) -> PreviewVerdict {
@@ -124,8 +154,18 @@ fn verdict(prospect: Prospect) -> PreviewVerdict {
     }
 }
 
-/// How much goes along that nobody listed, and everything that goes along in words.
-fn effects(inquiry: &Inquiry, planned: &BTreeSet<Id>) -> (u64, Vec<String>) {
+/// What goes with an object.
+#[derive(Default)]
+struct Effects {
+    /// How much goes along that nobody listed.
+    along: u64,
+    /// How much the collector removes that neither anybody listed nor goes along with anything.
+    followed: usize,
+    /// All of it in words.
+    told: Vec<String>,
+}
+
+fn effects(inquiry: &Inquiry, planned: &BTreeSet<Id>) -> Effects {
     let mut along = 0;
     let mut effects = Vec::new();
     match &inquiry.inside {
@@ -163,7 +203,19 @@ fn effects(inquiry: &Inquiry, planned: &BTreeSet<Id>) -> (u64, Vec<String>) {
     if !owned.is_empty() {
         effects.push(format!("is followed by {} that it owns", counted(&owned)));
     }
-    (along, effects)
+    let followed = owned.iter().filter(|id| !goes_along(id, planned)).count();
+    Effects { along, followed, told: effects }
+}
+
+/// Whether an object is counted already with its namespace or its definition.
+fn goes_along(id: &Id, planned: &BTreeSet<Id>) -> bool {
+    let holder = |group: &str, resource: &str, name: String| {
+        let (group, resource) = (group.to_owned(), resource.to_owned());
+        planned.contains(&Id { group, resource, namespace: String::new(), name })
+    };
+    let definition = format!("{}.{}", id.resource, id.group);
+    holder("", "namespaces", id.namespace.clone())
+        || holder("apiextensions.k8s.io", "customresourcedefinitions", definition)
 }
 
 /// `changes data.prices, spec.replicas and 2 more`.

@@ -30,7 +30,8 @@ pub fn large(parts: &[Part], limits: Limits) -> Vec<String> {
     let going = || objects().filter(|one| may_go(one));
     let namespaces =
         going().filter(|one| one.group.is_empty() && one.resource == "namespaces").count();
-    let along: i64 = objects().map(|one| one.takes_along).sum();
+    let with = |one: &PreviewedObject| one.takes_along.saturating_add(one.followed);
+    let along = objects().map(with).fold(0, i64::saturating_add);
     let more: i64 = answers().map(|answer| answer.more).sum();
     let unlisted = usize::try_from(along.saturating_add(more)).unwrap_or(usize::MAX);
     let count = going().count().saturating_add(unlisted);
@@ -114,6 +115,9 @@ mod tests {
         let mut holder = map(PreviewVerdict::Delete);
         holder.takes_along = 7;
         assert_eq!(large(&[answered("c1", vec![holder])], LIMITS), ["8 objects may go"]);
+        let mut owner = map(PreviewVerdict::Delete);
+        owner.followed = 2;
+        assert_eq!(large(&[answered("c1", vec![owner])], LIMITS), ["3 objects may go"]);
         let namespace = || vec![object("namespaces", PreviewVerdict::Delete)];
         let told = ["1 namespace may go with everything inside"];
         assert_eq!(large(&[answered("c1", namespace())], LIMITS), told);

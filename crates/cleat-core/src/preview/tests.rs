@@ -75,6 +75,66 @@ fn a_namespace_says_what_it_takes_along_that_no_work_lists() {
 }
 
 #[test]
+fn what_an_object_owns_was_not_counted() {
+    let web = id("deployments", "shop", "web");
+    let owned = ["a", "b", "c"].map(|name| id("pods", "shop", name));
+    let planned = owned[0].clone();
+    let inquiry = Inquiry { owned: Ok(owned.to_vec()), ..Inquiry::default() };
+    let inquiries: BTreeMap<Id, Inquiry> = [(web.clone(), inquiry)].into();
+    let followed = |planned: BTreeSet<Id>| {
+        let all = vec![foreseen(web.clone(), Prospect::Delete)];
+        let seen = objects("shop", all, &inquiries, &planned).remove(0);
+        assert_eq!(seen.takes_along, 0);
+        assert_eq!(
+            seen.effects,
+            ["is followed by 2 objects (pods shop/b, pods shop/c) that it owns"]
+        );
+        seen.followed
+    };
+    assert_eq!(followed([web.clone(), planned.clone()].into()), 2);
+    // The namespace takes them along, and counts them.
+    assert_eq!(followed([web.clone(), planned, id("namespaces", "", "shop")].into()), 0);
+}
+
+#[test]
+fn what_could_not_be_seen_was_taken_for_nothing() {
+    let blind = || Err("it is dark".to_string());
+    let mut inquiries: BTreeMap<Id, Inquiry> = [
+        (id("configmaps", "shop", "prices"), Inquiry::default()),
+        (id("deployments", "shop", "web"), Inquiry { owned: blind(), ..Inquiry::default() }),
+        (
+            id("namespaces", "", "shop"),
+            Inquiry {
+                inside: Some(Err("it is dark".to_string())),
+                owned: blind(),
+                ..Inquiry::default()
+            },
+        ),
+        (
+            id("customresourcedefinitions", "", "widgets.example.com"),
+            Inquiry { instances: Some(Err("no answer".to_string())), ..Inquiry::default() },
+        ),
+    ]
+    .into();
+    assert_eq!(
+        unseen(&inquiries),
+        [
+            "what goes along with customresourcedefinitions widgets.example.com cannot be seen: no answer",
+            "what goes along with deployments shop/web cannot be seen: it is dark",
+            "what goes along with namespaces shop cannot be seen: it is dark",
+        ]
+    );
+    for number in 0..30 {
+        let name = std::format!("m{number}");
+        inquiries
+            .insert(id("pods", "shop", &name), Inquiry { owned: blind(), ..Inquiry::default() });
+    }
+    let told = unseen(&inquiries);
+    assert_eq!(told.len(), 21);
+    assert_eq!(told[20], "what goes along with 13 other objects cannot be seen either");
+}
+
+#[test]
 fn what_stands_in_the_way_is_told() {
     let map = id("configmaps", "shop", "prices");
     let told = |tried: Tried| {
@@ -151,6 +211,8 @@ fn a_plan_is_the_same_until_something_changes_that_matters() {
     if let Some(answer) = &mut obstacle[0].answer {
         answer.objects[0].blockers.push("waits for finalizer x".to_string());
         answer.objects[0].why = "said otherwise".to_string();
+        // Pods come and go.
+        answer.objects[0].followed = 3;
     }
     assert_eq!(plan_hash("work a", &before), plan_hash("work a", &obstacle));
     assert_ne!(plan_hash("work a", &before), plan_hash("work b", &before));

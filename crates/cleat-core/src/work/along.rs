@@ -21,7 +21,7 @@ struct Holder {
 /// Puts right what is foreseen of objects by themselves where their namespace or definition goes.
 /// `asked`: a manifest asks for the object, so that it is made anew where it can be. Says of which
 /// objects something else is foreseen now.
-pub(super) fn take_along(all: &mut [&mut Foreseen], asked: impl Fn(&Id) -> bool) -> BTreeSet<Id> {
+pub(crate) fn take_along(all: &mut [&mut Foreseen], asked: impl Fn(&Id) -> bool) -> BTreeSet<Id> {
     let holders: Vec<Holder> = all
         .iter()
         .filter(|one| matches!(one.prospect, Prospect::Delete | Prospect::Recreate))

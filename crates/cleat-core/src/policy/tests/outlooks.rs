@@ -7,9 +7,11 @@ use alloc::vec::Vec;
 use std::println;
 
 use cleat_api::configurationpolicy::{FINALIZER, PruneObjectBehavior};
+use serde_json::json;
 
 use super::faults::Fault as Planted;
 use super::histories::{Dice, with_a_past};
+use super::site::{definition, entry, observed, pod, policy, spec, with_namespace};
 use super::world::{Sight, World};
 use crate::policy::observed::{Departure, Observed, Subject};
 use crate::policy::outlook::{imagined, outlook, reads};
@@ -110,6 +112,35 @@ fn compare(seed: u64, fault: Fault) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+#[test]
+fn an_object_listed_as_kept_went_with_its_namespace() {
+    let goes = "namespaces default goes, and takes it along";
+    for (behavior, made, (holder, inside, why)) in [
+        ("DeleteIfCreated", true, (Prospect::Delete, Prospect::Delete, goes)),
+        ("DeleteIfCreated", false, (Prospect::Keep, Prospect::Keep, "its policy did not make it")),
+        ("None", true, (Prospect::Keep, Prospect::Keep, "its policy deletes nothing")),
+    ] {
+        let pods = [pod("a", "default", "x")];
+        let mut spec = spec("enforce", "musthave", definition("a", "default"));
+        spec["pruneObjectBehavior"] = json!(behavior);
+        let mut seen = with_namespace(observed(spec, &pods));
+        let mut namespace = entry("default", made, "uid-default");
+        namespace["object"] =
+            json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "default" } });
+        let entries = json!([namespace, entry("a", false, "uid-a")]);
+        let policy = policy(&mut seen);
+        policy.finalizers = alloc::vec![FINALIZER.into()];
+        policy.status =
+            serde_json::from_value(json!({ "compliant": "Compliant", "relatedObjects": entries }))
+                .unwrap();
+        let all = outlook(&imagined(seen), Change::Deleted).unwrap();
+        let told: Vec<(&str, Prospect)> =
+            all.iter().map(|one| (&*one.id.resource, one.prospect)).collect();
+        assert_eq!(told, [("namespaces", holder), ("pods", inside)], "{behavior} {made}");
+        assert_eq!(all[1].why, why, "{behavior} {made}");
+    }
 }
 
 const WORLDS: u64 = 2_500;

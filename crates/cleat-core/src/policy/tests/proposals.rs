@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::faults::Fault as Planted;
 use super::histories::{Dice, edit, with_a_past};
-use super::site::{definition, observed, pod, policy, spec};
+use super::site::{definition, observed, pod, policy, spec, with_namespace};
 use super::world::{Sight, World};
 use crate::policy::observed::{
     Departure, Kind, KindName, Observed, Present, Seen, Subject, Templates, TrialAnswer,
@@ -277,6 +277,31 @@ fn what_nobody_serves_is_stuck_unless_the_policy_brings_its_definition() {
     let mut all = told(both);
     all.sort();
     assert_eq!(all, expected);
+}
+
+#[test]
+fn an_object_shown_as_staying_went_with_the_namespace_that_must_not_be_there() {
+    let namespace =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "default" } });
+    let for_good =
+        "namespaces default goes and takes it along, and it cannot be made anew without it";
+    for (action, image, prospect) in [
+        ("enforce", "nginx:1.7.9", Prospect::Delete),
+        ("enforce", "nginx:2", Prospect::Delete),
+        ("inform", "nginx:1.7.9", Prospect::Unchanged),
+    ] {
+        let mut spec = spec(action, "musthave", definition("web", "default"));
+        let other = json!({ "complianceType": "mustnothave", "objectDefinition": namespace });
+        spec["object-templates"].as_array_mut().unwrap().push(other);
+        let seen = with_namespace(observed(spec, &[pod("web", "default", image)]));
+        let Proposal { objects, problems } = proposal(&seen).unwrap();
+        assert_eq!(problems, [] as [String; 0]);
+        let told: Vec<(&str, Prospect)> =
+            objects.iter().map(|one| (&*one.foreseen.id.resource, one.foreseen.prospect)).collect();
+        assert_eq!(told, [("namespaces", prospect), ("pods", prospect)], "{action} {image}");
+        assert_eq!(objects[1].write, None, "{action} {image}");
+        assert_eq!(objects[1].foreseen.why == for_good, prospect == Prospect::Delete);
+    }
 }
 
 #[test]

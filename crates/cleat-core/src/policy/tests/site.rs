@@ -189,6 +189,25 @@ pub(super) fn spec(action: &str, compliance: &str, definition: Value) -> Value {
     })
 }
 
+/// Puts the namespace of the pods on the cluster.
+pub(super) fn with_namespace(mut seen: Observed) -> Observed {
+    let name = KindName { api_version: "v1".into(), kind: "Namespace".into() };
+    let served = Served {
+        group: "".into(),
+        version: "v1".into(),
+        resource: "namespaces".into(),
+        namespaced: false,
+    };
+    let object = json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": { "name": "default", "uid": "uid-default", "resourceVersion": "5" },
+    });
+    let present = Present { object: Arc::new(object), writers: vec![] };
+    seen.cluster.objects.insert(served.target("", "default").id, Seen::Present(present));
+    seen.cluster.kinds.insert(name, Kind::Served(served));
+    seen
+}
+
 /// What a policy's status says of one pod.
 pub(super) fn entry(name: &str, created: bool, uid: &str) -> Value {
     json!({
