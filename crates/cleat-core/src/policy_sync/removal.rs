@@ -247,9 +247,14 @@ fn staying<'a>(
     }
     // What was to be pruned, is there without its template, and now stays after all.
     if strategy == RemoveStrategy::Needless {
-        for object in seen.still.iter().flatten() {
+        // What cannot be seen may be there.
+        let (still, believed) = match &seen.still {
+            Ok(still) => (still.clone(), false),
+            Err(_) => (gone::to_be_seen_gone(seen), true),
+        };
+        for object in still {
             let (why, stays) = (NEEDLESS.to_owned(), Some(Stays::Declared));
-            left.insert(key(object), LeftObject { why, stays, ..object.clone() });
+            left.insert(key(&object), LeftObject { why, stays, believed, ..object });
         }
     }
     Ok(left.into_values().collect())
