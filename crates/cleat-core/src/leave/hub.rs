@@ -308,7 +308,8 @@ fn with_agent(seen: &Observed, carried: &[Carried], records: &[LeftoverRecord]) 
     for one in fleeting {
         let receipt = record::receipt(&one.left);
         let known = one.on_record.as_ref() == Some(&receipt) || one.left.is_empty();
-        if !known && record::missing(records, one.left.iter()).is_empty() {
+        let said = record::says(records, &one.untold(one.left_untold));
+        if !known && said && record::missing(records, one.left.iter()).is_empty() {
             let patch = json!({ "metadata": {
                 "uid": one.uid, "annotations": { ON_RECORD: receipt },
             }});

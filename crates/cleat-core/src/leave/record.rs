@@ -200,9 +200,11 @@ pub(crate) fn append(
     let room = last.map_or(0, |last| MOST_OBJECTS.saturating_sub(last.spec.objects.len()));
     let (first, rest) = more.split_at(room.min(more.len()));
     let mut actions = Vec::new();
-    // Once is enough: it is the moment from which on nobody knows.
+    // Once is enough: it is the moment from which on nobody knows. A hub with an older definition does
+    // not store it; that the reason is on record says that it was written.
     let known = records.iter().find_map(|one| one.spec.agent_last_heard.clone());
-    let heard = leave.agent_last_heard.clone().filter(|_| known.is_none());
+    let new = records.iter().all(|one| one.spec.reason < reason);
+    let heard = leave.agent_last_heard.clone().filter(|_| known.is_none() && new);
     let untold = leave.untold.iter().filter(|one| !says(records.iter().copied(), one));
     let untold: Vec<Untold> = untold.cloned().collect();
     let news = heard.is_some() || !untold.is_empty();

@@ -11,11 +11,12 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use cleat_api::leftoverrecord::LeftObject;
-use cleat_api::manifestwork::{ManifestWork, ManifestWorkStatus};
+use cleat_api::leftoverrecord::{LeftObject, Stays};
+use cleat_api::manifestwork::{Keep, ManifestWork, ManifestWorkStatus};
 use cleat_api::policy::PolicySpec;
 use serde_json::Value;
 
+use super::clean::id;
 use super::keeping;
 use crate::id::Id;
 use crate::work::ownership::declared;
@@ -32,18 +33,40 @@ pub(super) fn of_work(
         // Of its other objects the agent may have told how the kind is served.
         let told = status.resource_status.manifests.iter().map(|one| &one.resource_meta);
         let mut alike = told.filter(|meta| meta.group == object.group && meta.kind == object.kind);
-        if let Some(meta) = alike.find(|meta| !meta.resource.is_empty()) {
+        let alike = alike.find(|meta| !meta.resource.is_empty());
+        if let Some(meta) = alike {
             object.resource.clone_from(&meta.resource);
         }
         if known.iter().any(|one| is_same(one, &object)) {
             continue;
         }
-        let LeftObject { group, resource, namespace, name, .. } = object.clone();
-        object.stays = declared(work, &Id { group, resource, namespace, name });
+        object.stays = match alike {
+            Some(_) => declared(work, &id(&object)),
+            None => declared_of_any(work, &object),
+        };
         object.source = work.metadata.name.clone().unwrap_or_default();
         found.insert(object);
     }
     found.into_iter().collect()
+}
+
+/// What a work declares about an object whose resource is a guess. Whatever it says of one of the same
+/// group, namespace and name may mean it, and must not be the reason to delete it.
+fn declared_of_any(work: &ManifestWork, object: &LeftObject) -> Option<Stays> {
+    let keep = work.spec.delete_option.as_ref().and_then(|option| option.parse().ok());
+    let rules = match &keep {
+        Some(Keep::Listed(rules)) => rules.as_slice(),
+        _ => &[],
+    };
+    let rules = rules.iter().map(|rule| &rule.resource);
+    let configs = work.spec.manifest_configs.iter().map(|config| &config.resource_identifier);
+    // A pattern means many, so that it has to be about the kind.
+    let configs = configs
+        .filter(|one| !one.name.contains('*') || keeping::is_plural(&one.resource, &object.kind));
+    let named = rules.chain(configs.map(|one| &one.resource)).chain([&object.resource]);
+    let said =
+        named.map(|resource| declared(work, &Id { resource: resource.clone(), ..id(object) }));
+    said.max().flatten()
 }
 
 /// Of the object templates of a policy what nobody told to be there. What is named only on the cluster,
@@ -202,6 +225,36 @@ mod tests {
         let mut new = work;
         new.metadata.finalizers = None;
         assert_eq!(super::super::carried::Carried::work(&new).supposed, []);
+    }
+
+    #[test]
+    fn what_was_declared_to_stay_was_to_go_where_its_plural_was_guessed_wrong() {
+        let manifest = |name: &str| {
+            json!({
+                "apiVersion": "v1", "kind": "Endpoints",
+                "metadata": { "name": name, "namespace": "shop" },
+            })
+        };
+        let rule =
+            |name: &str| json!({ "resource": "endpoints", "namespace": "shop", "name": name });
+        let work: ManifestWork = serde_json::from_value(json!({
+            "metadata": { "name": "w", "finalizers": [crate::work::WORK_FINALIZER] },
+            "spec": {
+                "workload": { "manifests": [manifest("goes"), manifest("kept"), manifest("seen")] },
+                "deleteOption": {
+                    "propagationPolicy": "SelectivelyOrphan",
+                    "selectivelyOrphans": { "orphaningRules": [rule("kept")] },
+                },
+                "manifestConfigs": [
+                    { "resourceIdentifier": rule("s*"), "updateStrategy": { "type": "ReadOnly" } },
+                ],
+            },
+        }))
+        .unwrap();
+        let supposed = super::super::carried::Carried::work(&work).supposed;
+        let stays: Vec<_> = supposed.iter().map(|one| (&*one.name, one.stays)).collect();
+        let (kept, seen) = (Some(Stays::Declared), Some(Stays::NotOurs));
+        assert_eq!(stays, [("goes", None), ("kept", kept), ("seen", seen)]);
     }
 
     #[test]

@@ -150,8 +150,10 @@ fn leave(seen: &Observed, replica: &Policy) -> Plan {
             false => vec![vec![remove(target(seen, Side::Cluster), &local.uid)]],
         };
     }
+    // What is to stay need not be seen gone; it was told.
+    let sure = *leaving != Some(RemoveStrategy::Required) || gone::is_seen(seen);
     // What the hub could not hold it writes down first, and says so.
-    if leaving.is_some() && (is_unwritten(replica) || !gone::is_seen(seen)) {
+    if leaving.is_some() && (is_unwritten(replica) || !sure) {
         return vec![];
     }
     vec![vec![let_go(seen, replica)]]

@@ -247,9 +247,14 @@ fn staying<'a>(
     }
     // What was to be pruned, is there without its template, and now stays after all.
     if strategy == RemoveStrategy::Needless {
-        for object in seen.still.iter().flatten() {
+        // What cannot be seen may be there.
+        let (still, believed) = match &seen.still {
+            Ok(still) => (still.clone(), false),
+            Err(_) => (gone::to_be_seen_gone(seen), true),
+        };
+        for object in still {
             let (why, stays) = (NEEDLESS.to_owned(), Some(Stays::Declared));
-            left.insert(key(object), LeftObject { why, stays, ..object.clone() });
+            left.insert(key(&object), LeftObject { why, stays, believed, ..object });
         }
     }
     Ok(left.into_values().collect())
@@ -306,7 +311,11 @@ pub(crate) fn removal(seen: &Observed, replica: &Policy) -> Option<Removal> {
     blocked.extend(gone::blocked(seen, before));
     let told = before.map(|before| before.left.as_slice()).unwrap_or_default();
     let unsaid = mute(seen);
-    let earlier = before.map(|before| before.untold).unwrap_or_default();
+    let mut earlier = before.map(|before| before.untold).unwrap_or_default();
+    // Nobody saw those gone, and now nobody will.
+    if strategy == RemoveStrategy::Needless {
+        earlier = earlier.max(gone::more_than_told(replica));
+    }
     let (left, untold) = match staying(seen, strategy, told.iter()) {
         Ok(left) if unsaid.is_none() => {
             let (left, more) = bounded(left);

@@ -9,7 +9,7 @@ use cleat_api::managedcluster::RemoveStrategy::{Needless, Required};
 
 use super::stories::{has_made, leaves, left, sent};
 use super::world::{World, template};
-use crate::policy_sync::{Observed, plan, report, to_be_seen_gone};
+use crate::policy_sync::{HOLD, Observed, plan, report, to_be_seen_gone};
 use crate::write::{Plan, Write};
 
 /// A policy on a cluster that is emptied, of which neither copy nor template is left.
@@ -74,4 +74,20 @@ fn what_was_still_there_and_stays_after_all_is_told() {
     let left = left(&world);
     assert!(left.contains(&("uid-a".into(), kept.into())), "{left:?}");
     assert!(!uids(&to_be_seen_gone(&world.observe())).contains(&"uid-a"));
+}
+
+#[test]
+fn a_policy_that_was_to_stay_after_all_hung_on_what_could_not_be_seen() {
+    let mut world = bare();
+    world.leaving = Some(Needless);
+    for _ in 0..2 {
+        let seen = Observed { still: Err("no answer".to_string()), ..world.observe() };
+        for action in plan(&seen).iter().flatten() {
+            world.perform(action);
+        }
+    }
+    let told = World::status(&world.hub).removal.unwrap().left;
+    assert!(told.iter().any(|one| one.uid == "uid-a" && one.believed), "{told:?}");
+    let held = &world.hub.unwrap()["metadata"]["finalizers"];
+    assert!(!held.to_string().contains(HOLD), "{held}");
 }
