@@ -8,7 +8,7 @@
 mod contents;
 mod departure;
 mod foresight;
-mod kinds;
+pub(crate) mod kinds;
 mod lists;
 mod memory;
 mod observe;

@@ -6,11 +6,9 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use anyhow::{Context as _, Result};
-use cleat_agent::registration::{Keep, NAMESPACE};
 use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Untold, condition};
 use cleat_core::condition::find;
 use cleat_core::leave::clean::id;
-use cleat_core::leave::parts::namespace_on_record;
 use jiff::Timestamp;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
@@ -75,12 +73,10 @@ pub fn run(args: &Args) -> Result<()> {
             }) => {
                 let records = named(&hub_client, name).await?;
                 let cluster_client = Which::from(cluster).client().await?;
-                let known = agent_namespace.as_deref().or_else(|| namespace_on_record(&records));
-                let namespace = known.unwrap_or(NAMESPACE).to_owned();
                 let wish = clean::Wish {
                     include_kept: *include_kept,
                     hub_server: hub_server.clone(),
-                    keep: Keep::Secret { namespace },
+                    agent_namespace: agent_namespace.clone(),
                     agent: *agent,
                 };
                 clean::clean(&hub_client, &cluster_client, records, wish)

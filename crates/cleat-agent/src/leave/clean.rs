@@ -128,6 +128,16 @@ fn refusal(outcome: &Outcome) -> Option<String> {
     }
 }
 
+/// Under which name the hub has this very cluster now, if it joined again.
+pub async fn joined_as(hub_client: &Client, cluster_id: &str) -> Result<Option<String>, Error> {
+    let clusters: Api<ManagedCluster> = Api::all(hub_client.clone());
+    let listed = clusters.list(&ListParams::default()).await;
+    let listed =
+        listed.map_err(|source| Error::List { what: "clusters", source: source.into() })?;
+    let found = listed.iter().find(|one| join::id(one) == Some(cluster_id));
+    Ok(found.map(|cluster| cluster.name_any()))
+}
+
 /// Whether a cluster that has left still has an agent's credentials in this place, and with them
 /// perhaps an agent.
 pub async fn has_agent(cluster_client: &Client, keep: &Keep) -> bool {

@@ -45,9 +45,9 @@ impl Context {
 }
 
 /// Who is asked.
-pub(super) struct Server<'a> {
-    pub(super) client: &'a Client,
-    pub(super) kinds: &'a Kinds,
+pub(crate) struct Server<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) kinds: &'a Kinds,
 }
 
 impl Server<'_> {
@@ -64,6 +64,19 @@ impl Server<'_> {
                     "the cluster defines {} but does not serve it as {} now",
                     name.kind, name.api_version
                 )),
+                Err(message) => Kind::Unknown(message),
+            },
+        }
+    }
+
+    /// How to look at what was made of a kind, in whichever version.
+    pub(crate) async fn kind_of_made(&self, name: &KindName) -> Kind {
+        match self.kinds.map(&name.api_version, &name.kind).await {
+            Mapping::Mapped(mapped) => served(mapped),
+            Mapping::Unknown(message) => Kind::Unknown(message),
+            Mapping::NoSuchKind => match self.defined(name).await {
+                Ok(None) => Kind::Absent,
+                Ok(Some(spec)) => self.in_another_version(name, &spec).await,
                 Err(message) => Kind::Unknown(message),
             },
         }

@@ -86,7 +86,7 @@ impl Context {
             instance: self.config.instance.clone(),
         };
         for name in made_kinds(seen.marked.as_deref().unwrap_or_default()) {
-            let kind = served_kind(&self.kinds, &name).await;
+            let kind = served_kind(&self.config.cluster_client, &self.kinds, &name).await;
             seen.resources.insert(name, kind);
         }
         seen.still = self.still(to_be_seen_gone(&seen)).await;

@@ -1,10 +1,11 @@
 //! `cleat leftovers clean`: says what `cleat_agent::leave::clean` did.
 
 use anyhow::{Context as _, Result};
-use cleat_agent::leave::clean::{self, Clean, Error, has_agent, take_agent_away};
-use cleat_agent::registration::{Keep, cluster_id};
+use cleat_agent::leave::clean::{self, Clean, Error, has_agent, joined_as, take_agent_away};
+use cleat_agent::registration::{Keep, NAMESPACE, cluster_id};
 use cleat_api::leftoverrecord::LeftoverRecord;
 use cleat_core::leave::clean::choose;
+use cleat_core::leave::parts::namespace_on_record;
 use cleat_core::write::Side;
 use kube::Client;
 
@@ -15,8 +16,8 @@ use crate::{Halted, Refused};
 pub(super) struct Wish {
     pub(super) include_kept: bool,
     pub(super) hub_server: Option<String>,
-    /// Where the agent's credentials are kept.
-    pub(super) keep: Keep,
+    /// The agent's, if it is not the one on record.
+    pub(super) agent_namespace: Option<String>,
     /// The agent is to go as well.
     pub(super) agent: bool,
 }
@@ -27,10 +28,19 @@ pub(super) async fn clean(
     records: Vec<LeftoverRecord>,
     wish: Wish,
 ) -> Result<()> {
-    let Wish { include_kept, hub_server, keep, agent } = wish;
+    let Wish { include_kept, hub_server, agent_namespace, agent } = wish;
     let executor = executor(None, Some(cluster_client.clone()));
     let here =
         cluster_id(&executor, Side::Cluster).await.context("find out which cluster this is")?;
+    let joined = joined_as(hub_client, &here).await?;
+    if let Some(name) = joined.as_ref().filter(|_| agent) {
+        return Err(Refused(format!(
+            "this cluster is joined as {name}, and --agent would take its agent away; `cleat unjoin \
+             {name}` first, or clean without --agent"
+        ))
+        .into());
+    }
+    let keep = Keep::Secret { namespace: namespace(agent_namespace, &records, &here) };
     let chosen = choose(records, &here, include_kept).map_err(|no| Refused(no.to_string()))?;
     for name in &chosen.done {
         eprintln!("{name} was worked off before");
@@ -57,7 +67,10 @@ pub(super) async fn clean(
             println!("stays: {id} ({why})");
         }
         for id in report.agent.iter().filter(|_| !agent) {
-            println!("stays: {id} (it is the agent's own; --agent takes it away)");
+            match &joined {
+                Some(name) => println!("stays: {id} (it is the agent's own, and {name} is joined)"),
+                None => println!("stays: {id} (it is the agent's own; --agent takes it away)"),
+            }
         }
         if !report.stuck.is_empty() {
             let stuck: Vec<String> =
@@ -70,11 +83,46 @@ pub(super) async fn clean(
     if agent {
         take_agent_away(cluster_client, &keep).await;
     }
-    if has_agent(cluster_client, &keep).await {
+    // The agent of a cluster that is joined is to be there.
+    if joined.is_none() && has_agent(cluster_client, &keep).await {
         eprintln!(
             "the agent's credentials are still on the cluster, and so may be the agent and its \
              rights; --agent takes them away"
         );
     }
     Ok(())
+}
+
+/// Where the agent lives. Another cluster of that name may have had its own somewhere else.
+fn namespace(told: Option<String>, records: &[LeftoverRecord], here: &str) -> String {
+    let own = records.iter().filter(|one| one.spec.cluster_id == here);
+    let own: Vec<LeftoverRecord> = own.cloned().collect();
+    let known = told.or_else(|| namespace_on_record(&own).map(ToOwned::to_owned));
+    known.unwrap_or_else(|| NAMESPACE.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use cleat_api::leftoverrecord::{LeftObject, Part};
+
+    use super::*;
+
+    #[test]
+    fn the_agent_of_another_cluster_of_that_name_was_looked_for() {
+        let record = |id: &str, name: &str| {
+            let mut record = LeftoverRecord::new(name, Default::default());
+            record.spec.cluster_id = id.to_owned();
+            record.spec.objects = vec![LeftObject {
+                resource: "namespaces".to_owned(),
+                name: name.to_owned(),
+                part: Some(Part::Agent),
+                ..LeftObject::default()
+            }];
+            record
+        };
+        let records = [record("other", "theirs"), record("this", "ours")];
+        assert_eq!(namespace(None, &records, "this"), "ours");
+        assert_eq!(namespace(None, &records[..1], "this"), NAMESPACE);
+        assert_eq!(namespace(Some("said".to_owned()), &records, "this"), "said");
+    }
 }

@@ -76,7 +76,8 @@ impl Context {
             let marked = Marked::read(target, kind, live);
             for name in made_kinds(std::slice::from_ref(&marked)) {
                 if let Entry::Vacant(unread) = resources.entry(name) {
-                    let kind = served_kind(&self.kinds, unread.key()).await;
+                    let kind =
+                        served_kind(&self.job.cluster_client, &self.kinds, unread.key()).await;
                     unread.insert(kind);
                 }
             }

@@ -23,7 +23,8 @@ impl Context {
             };
             let name = KindName { api_version, kind: object.kind.clone() };
             if !kinds.contains_key(&name) {
-                kinds.insert(name.clone(), served_kind(&self.kinds, &name).await);
+                let kind = served_kind(&self.job.cluster_client, &self.kinds, &name).await;
+                kinds.insert(name.clone(), kind);
             }
             match kinds.get(&name) {
                 Some(Kind::Served(served)) => {

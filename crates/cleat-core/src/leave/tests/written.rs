@@ -424,3 +424,40 @@ fn a_record_of_a_lost_cluster_says_when_its_agent_was_heard() {
         record["spec"]["objects"]
     );
 }
+
+#[test]
+fn a_hub_with_an_older_definition_wrote_for_ever_when_an_agent_was_last_heard() {
+    let mut world = World::new("Required");
+    world.alive = false;
+    world.cluster["metadata"]["annotations"]["cleat.dev/cluster-destroyed"] = json!(NAME);
+    for _ in 0..20 {
+        world.hub(None, false, 99).unwrap();
+        for record in world.records.values_mut() {
+            record["spec"].as_object_mut().unwrap().remove("agentLastHeard");
+        }
+    }
+    assert!(world.gone);
+}
+
+#[test]
+fn a_receipt_was_given_before_it_was_on_record_how_much_more_there_was() {
+    let mut world = told("Required");
+    let work = world.works.get_mut("other").unwrap();
+    work["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:16:40Z");
+    let left = json!({ "resource": "configmaps", "name": "c", "uid": "uid-c" });
+    work["status"]["removal"] = json!({ "left": [left], "untold": 7 });
+    let is_receipted = |world: &World| {
+        let plan = plan(&world.observe(false));
+        plan.iter().flatten().any(|action| match &action.write {
+            Write::Merge(patch) => patch["metadata"]["annotations"][ON_RECORD].is_string(),
+            _ => false,
+        })
+    };
+    world.hub(None, false, 99).unwrap();
+    assert_eq!(on_record(&world), ["c"]);
+    assert!(is_receipted(&world));
+    for record in world.records.values_mut() {
+        record["spec"].as_object_mut().unwrap().remove("untold");
+    }
+    assert!(!is_receipted(&world));
+}
