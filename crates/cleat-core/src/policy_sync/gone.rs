@@ -5,7 +5,6 @@
 //! object by its uid, when no template is left.
 
 use alloc::collections::BTreeMap;
-use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
@@ -23,38 +22,24 @@ use crate::write::{Action, Write};
 
 /// What the server is to be asked about, when nothing else holds the policy any more.
 pub fn to_be_seen_gone(seen: &Observed) -> Vec<LeftObject> {
-    let Some(replica) = at_the_end(seen) else { return Vec::new() };
-    let left = replica.status.removal.iter().flat_map(|removal| &removal.left);
-    let left: Vec<[String; 5]> = left.map(key).collect();
-    let due = |one: &&LeftObject| is_due(one) && !left.contains(&key(one));
-    replica.status.objects.iter().filter(due).cloned().collect()
-}
-
-/// The policy, if its cluster leaves and nothing else holds it any more.
-fn at_the_end(seen: &Observed) -> Option<&Policy> {
-    let (Ok(Some(_)), Copy::Present(replica)) = (&seen.leaving, &seen.replica) else { return None };
+    let (Ok(Some(_)), Copy::Present(replica)) = (&seen.leaving, &seen.replica) else {
+        return Vec::new();
+    };
     let gone = matches!(seen.local, Copy::Absent) || seen.place.own_hub;
     let none = seen.marked.as_ref().is_ok_and(Vec::is_empty);
-    (replica.deleting && gone && none).then_some(replica)
-}
-
-/// Whether an object has to be seen gone.
-fn is_due(object: &LeftObject) -> bool {
-    !object.uid.is_empty() && object.stays.is_none()
-}
-
-/// How many objects there was no room for, if any of them had to be seen gone: what stays is told only
-/// after those.
-pub(super) fn more_than_told(replica: &Policy) -> i64 {
-    let status = &replica.status;
-    let full = status.objects.len() >= MOST && status.objects.iter().all(is_due);
-    if full { status.untold } else { 0 }
+    if !replica.deleting || !gone || !none {
+        return Vec::new();
+    }
+    let left = replica.status.removal.iter().flat_map(|removal| &removal.left);
+    let left: Vec<[String; 5]> = left.map(key).collect();
+    let due =
+        |one: &&LeftObject| !one.uid.is_empty() && one.stays.is_none() && !left.contains(&key(one));
+    replica.status.objects.iter().filter(due).cloned().collect()
 }
 
 /// Whether everything was seen gone.
 pub(super) fn is_seen(seen: &Observed) -> bool {
-    let more = seen.replica.policy().map(more_than_told);
-    seen.still.as_ref().is_ok_and(Vec::is_empty) && more.unwrap_or_default() <= 0
+    seen.still.as_ref().is_ok_and(Vec::is_empty)
 }
 
 /// Tells the hub what the templates made, where it does not know it yet: it is looked for at the end.
@@ -64,21 +49,15 @@ pub(super) fn tell(seen: &Observed, replica: &Policy) -> Option<Action> {
     let now = removal::everything_declared(seen).ok()?;
     let all = known.iter().cloned().chain(now);
     let all: BTreeMap<[String; 5], LeftObject> = all.map(|one| (key(&one), one)).collect();
-    let mut all: Vec<LeftObject> = all.into_values().collect();
-    let more = i64::try_from(all.len().saturating_sub(MOST)).unwrap_or(i64::MAX);
-    let untold = more.max(replica.status.untold);
-    // What stays is told of elsewhere as well.
-    all.sort_by_key(|one| !is_due(one));
-    all.truncate(MOST);
-    all.sort_by_key(key);
+    let all: Vec<LeftObject> = all.into_values().take(MOST).collect();
     let mut before = known.clone();
     before.sort_by_key(key);
-    if before == all && untold == replica.status.untold {
+    if before == all {
         return None;
     }
     let patch = json!({
         "metadata": { "uid": replica.uid, "resourceVersion": replica.resource_version },
-        "status": { "objects": all, "untold": untold },
+        "status": { "objects": all },
     });
     let side = hub_side(seen);
     Some(Action { side, target: target(seen, side), write: Write::MergeStatus(patch) })
@@ -87,16 +66,7 @@ pub(super) fn tell(seen: &Observed, replica: &Policy) -> Option<Action> {
 /// What is in the way of that.
 pub(super) fn blocked(seen: &Observed, before: Option<&Removal>) -> Vec<BlockedObject> {
     let waits = |object: &str, why: &str| record::waits(object, why.to_string(), before, seen.now);
-    let required = seen.leaving == Ok(Some(RemoveStrategy::Required));
-    let more = at_the_end(seen).filter(|_| required).map(more_than_told).unwrap_or_default();
-    let more = (more > 0).then(|| {
-        let why = format!(
-            "it made {more} more than can be told of, so that nobody can see them gone: delete what is \
-             left of them, then let it go with --remove-strategy Needless"
-        );
-        waits("what it made beyond what is listed", &why)
-    });
-    let mut blocked: Vec<BlockedObject> = match &seen.still {
+    match &seen.still {
         Ok(still) => {
             let why = "it is there though its template is gone: delete it, or let it stay with \
                        --remove-strategy Needless";
@@ -104,9 +74,7 @@ pub(super) fn blocked(seen: &Observed, before: Option<&Removal>) -> Vec<BlockedO
             each.take(NAMED).collect()
         }
         Err(why) => [waits("what it made, which has to be seen gone", why)].into(),
-    };
-    blocked.extend(more);
-    blocked
+    }
 }
 
 /// How many objects that are still there are named.

@@ -311,11 +311,7 @@ pub(crate) fn removal(seen: &Observed, replica: &Policy) -> Option<Removal> {
     blocked.extend(gone::blocked(seen, before));
     let told = before.map(|before| before.left.as_slice()).unwrap_or_default();
     let unsaid = mute(seen);
-    let mut earlier = before.map(|before| before.untold).unwrap_or_default();
-    // Nobody saw those gone, and now nobody will.
-    if strategy == RemoveStrategy::Needless {
-        earlier = earlier.max(gone::more_than_told(replica));
-    }
+    let earlier = before.map(|before| before.untold).unwrap_or_default();
     let (left, untold) = match staying(seen, strategy, told.iter()) {
         Ok(left) if unsaid.is_none() => {
             let (left, more) = bounded(left);

@@ -5,12 +5,12 @@ use alloc::string::ToString as _;
 use alloc::vec::Vec;
 
 use cleat_api::leftoverrecord::Untold;
-use cleat_api::managedcluster::RemoveStrategy::{Needless, Required};
+use cleat_api::managedcluster::RemoveStrategy::Needless;
 use serde_json::{Value, json};
 
 use super::stories::{leaves, sent};
 use super::world::{World, template};
-use crate::policy_sync::{HOLD, stranded};
+use crate::policy_sync::stranded;
 
 fn has_made_many(world: &mut World, count: usize) {
     let made = (0..count).map(|index| {
@@ -48,26 +48,4 @@ fn what_is_stranded_is_told_whole_or_waits() {
     world.hub = None;
     world.leaving = Some(Needless);
     assert_eq!(stranded(&world.observe()).unwrap().len(), 2510);
-}
-
-#[test]
-fn what_a_policy_made_beyond_what_can_be_told_was_taken_for_gone() {
-    let mut enforced = template("a", "DeleteIfCreated");
-    enforced["objectDefinition"]["spec"]["remediationAction"] = "enforce".into();
-    let mut world = sent([enforced].into());
-    has_made_many(&mut world, 2510);
-    leaves(&mut world, Required);
-    world.settle();
-    assert!(world.templates.is_empty() && world.local.is_none());
-    let held = |world: &World| {
-        world.hub.as_ref().unwrap()["metadata"]["finalizers"].to_string().contains(HOLD)
-    };
-    assert!(held(&world), "ten of them nobody has looked for");
-    let told = World::status(&world.hub).removal.unwrap();
-    assert!(told.blocked.iter().any(|one| one.why.contains("made 10 more")), "{told:?}");
-    assert_eq!((told.left, told.untold), ([].into(), 0));
-    world.leaving = Some(Needless);
-    world.settle();
-    assert!(!held(&world));
-    assert_eq!(World::status(&world.hub).removal.unwrap().untold, 10);
 }
