@@ -329,7 +329,10 @@ async fn a_preview_of_a_leaving_cluster_has_what_policies_hold_there() -> Result
         let answered = |one: &RemovalPreview| {
             one.status.as_ref().is_some_and(|status| status.answered_at.is_some())
         };
-        let status = seen(&questions, &name, answered).await?.status.unwrap_or_default();
+        let mut status = seen(&questions, &name, answered).await?.status.unwrap_or_default();
+        // On real control planes clusters of other tests are the same server, and their ledgers of the
+        // same hub.
+        status.objects.retain(|one| one.namespace == site.name);
         let expected = [("created", verdict, field), ("kept", PreviewVerdict::Keep, behavior)];
         assert_eq!(told(&status.objects), expected, "{leave}: {status:?}");
     }
