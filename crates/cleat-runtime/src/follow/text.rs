@@ -1,7 +1,7 @@
 //! JSON as a [`Follow`](super::Follow) keeps it: packed, and unpacked whenever somebody looks.
 //!
 //! An agent holds the text of every work and every ledger. Most of such a text is said again and again
-//! (conditions, kinds, names), so it packs to a fraction, and unpacking takes less than parsing does.
+//! (conditions, kinds, names), so it packs to a fraction.
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde_json::Value;
