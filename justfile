@@ -67,6 +67,14 @@ bench-policy *ARGS:
 bench-webhook *ARGS:
     cargo xtask bench webhook {{ARGS}}
 
+# The agent of works is killed at every request of a work's life; prints how many there are
+crash-points:
+    cargo test -p cleat-world --test crash_points -- --nocapture
+
+# The random histories of works, and the mistakes that they have to find
+histories:
+    cargo test -p cleat-core --lib work::tests::histories -- --nocapture
+
 # The random tests with cases nobody has drawn yet, or with those of a seed
 explore SEED=`date +%s`:
     PROPTEST_RNG_SEED={{SEED}} cargo test --workspace

@@ -2,7 +2,8 @@
 //! fleet of the same run.
 //!
 //! A benchmark, not a test: it prints what it measured and which targets were missed, and fails only
-//! if it could not measure. It never compares with figures of another run or another machine.
+//! if it could not measure. It never compares with figures of another run or another machine. What is
+//! measured is what ships, the profile `dist`, and not a build that is like it.
 
 pub(crate) mod apiserver;
 mod bare;
@@ -23,7 +24,13 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use clap::Subcommand;
 
+/// The profile of what ships. Its builds lie in a directory of that name.
+const SHIPPED: &str = "dist";
+
 #[derive(Subcommand)]
+#[command(
+    after_help = "What is measured is what ships: the profile `dist`, built first if need be."
+)]
 pub(crate) enum Args {
     /// Our API server beside kube-apiserver with etcd: the same load on both
     Apiserver(apiserver::Args),
@@ -129,23 +136,35 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     })
 }
 
-/// Builds what is measured, and has the optimised build of this program do the rest: a loop that is
-/// not optimised would make a poor measure.
+/// Builds what is measured as it ships, and has the build of this program beside it do the rest: a
+/// loop that is not optimised would make a poor measure, and a program measures the `cleat` that lies
+/// beside it.
 pub(crate) fn optimise() -> Result<()> {
     build()?;
-    if cfg!(debug_assertions) {
-        let program = crate::root().join("target").join("release").join("xtask");
-        let failed = Command::new(program).args(std::env::args_os().skip(1)).exec();
-        return Err(failed).context("run the optimised build of this program");
+    let program = crate::root().join("target").join(SHIPPED).join("xtask");
+    let program = program.canonicalize().context("find the optimised build of this program")?;
+    let this = std::env::current_exe().context("find this program")?;
+    if this.canonicalize().is_ok_and(|this| this == program) {
+        return Ok(());
     }
-    Ok(())
+    let failed = Command::new(program).args(std::env::args_os().skip(1)).exec();
+    Err(failed).context("run the optimised build of this program")
 }
 
 fn build() -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
         .current_dir(crate::root())
-        .args(["build", "--quiet", "--release", "--package", "cleat", "--package", "xtask"])
+        .args([
+            "build",
+            "--quiet",
+            "--profile",
+            SHIPPED,
+            "--package",
+            "cleat",
+            "--package",
+            "xtask",
+        ])
         .status()
         .context("run cargo build")?;
     if !built.success() {

@@ -2,7 +2,8 @@
 //! the tour says.
 //!
 //! The first block starts the fleet; each other `console` block is commands (`$ …`) with what they
-//! print to standard output. Ages, times, ports, and the hashes of plans differ from run to run and are
+//! print to standard output. A command that fails is no part of a tour, unless it ends in `2>&1` to show how it
+//! does. Ages, times, ports, and the hashes of plans differ from run to run and are
 //! not compared; a hash that a command of the tour repeats is the one that was printed in this run.
 
 mod page;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
@@ -51,11 +52,16 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         if let (true, Some(plan)) = (args.record, &last) {
             shown.agree_to(plan);
         }
-        let printed = match shown.command.starts_with(page::START) {
-            true => std::mem::take(&mut fleet.printed),
+        let Played { printed, failed } = match shown.command.starts_with(page::START) {
+            true => Played { printed: std::mem::take(&mut fleet.printed), failed: None },
             false => stage.play(shown, &hashes, args.record)?,
         };
-        if args.record {
+        if let Some(status) = failed {
+            if args.record {
+                bail!("`{}` ended with {status}", shown.command);
+            }
+            different.push(format!("{}-- it ended with {status}", shown.difference(&printed)));
+        } else if args.record {
             let printed_hashes = printed.iter().flat_map(|line| page::words(line));
             last = printed_hashes.filter(|word| is_hash(word)).last().map(str::to_owned).or(last);
             shown.output = printed;
@@ -77,6 +83,13 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         bail!("the tour says something else; `cargo xtask tour --record` writes it anew");
     }
     Ok(())
+}
+
+/// What came of a command.
+struct Played {
+    printed: Vec<String>,
+    /// How it ended, if that was not to be.
+    failed: Option<ExitStatus>,
 }
 
 /// Where commands run.
@@ -151,7 +164,7 @@ impl Stage {
         shown: &Shown,
         hashes: &BTreeMap<String, String>,
         record: bool,
-    ) -> Result<Vec<String>> {
+    ) -> Result<Played> {
         let words = shown.command.split(' ');
         let words = words.map(|word| hashes.get(word).map_or(word, String::as_str));
         let text = words.collect::<Vec<_>>().join(" ");
@@ -166,8 +179,10 @@ impl Stage {
             same = if page::are_like(&printed, &before) { same + 1 } else { 0 };
             let enough = if printed.is_empty() { SILENT } else { SETTLED };
             let settled = if record { same >= enough } else { shown.is_like(&printed) };
+            let failed = (!output.status.success() && !shown.may_fail()).then_some(output.status);
+            let settled = settled && failed.is_none();
             if settled || !shown.only_looks() || begun.elapsed() > PATIENCE {
-                return Ok(printed);
+                return Ok(Played { printed, failed });
             }
             before = printed;
             std::thread::sleep(PAUSE);

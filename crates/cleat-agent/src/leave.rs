@@ -11,10 +11,10 @@ mod ground;
 mod parts;
 mod presence;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cleat_api::appliedmanifestwork::AppliedManifestWork;
@@ -74,6 +74,8 @@ struct Context {
     kinds: Kinds,
     /// What last went wrong with what the agent itself leaves there.
     trouble: Mutex<Option<ground::Trouble>>,
+    /// What the hub says is written down.
+    on_record: Mutex<BTreeSet<LeftObject>>,
 }
 
 /// Starts the story; it ends with the tasks, or when the cluster has left.
@@ -86,7 +88,8 @@ pub fn start(leave: Leave, tasks: &Tasks) {
         ..Default::default()
     });
     let kinds = Kinds::new(leave.cluster_client.clone());
-    let context = Context { leave, executor, kinds, trouble: Mutex::default() };
+    let (trouble, on_record) = (Mutex::default(), Mutex::default());
+    let context = Context { leave, executor, kinds, trouble, on_record };
     if let Some(keep) = context.leave.keep.clone() {
         let (presence, executor) = (context.leave.presence.clone(), context.executor.clone());
         let stop = tasks.stop();
@@ -172,19 +175,26 @@ impl Context {
     /// Looks at everything that could be held, and tells the hub.
     async fn look(&self) {
         let cluster = match self.executor.read(Side::Hub, &hub::target(&self.leave.name)).await {
-            Read::Present(object) => serde_json::from_value::<ManagedCluster>(object).ok(),
+            // Another that has our name is told nothing by us.
+            Read::Present(object) => {
+                match agent::stranger(&object, &self.leave.presence.cluster_id()) {
+                    Some(_) => None,
+                    None => serde_json::from_value::<ManagedCluster>(object).ok(),
+                }
+            }
             _ => None,
         };
         let Some(cluster) = cluster else { return };
         let told = cluster.status.clone().unwrap_or_default().left;
-        self.leave.presence.set_told(&told);
-        let besides = self.besides(&told);
+        let on_record = self.on_record(&cluster);
+        self.leave.presence.set_told(&told, &on_record);
+        let besides = self.besides(&told, &on_record);
         let ground: Vec<LeftObject> = told.into_iter().filter(is_ground).collect();
         let mut held = match self.held().await {
             Ok(None) => self.clear_ground(&cluster, ground).await,
             Ok(Some(mut what)) => {
-                if besides.untold > 0 {
-                    what.push_str(", of which more stays than the hub can be told");
+                if let Some(waiting) = agent::waiting(besides.untold) {
+                    what.push_str(&waiting);
                 } else if self.leave.presence.stranded().values().any(|left| !left.is_empty()) {
                     what = self.explained(what);
                 }
@@ -215,13 +225,26 @@ impl Context {
     }
 
     /// What the hub is to hear of what it does not have any more.
-    fn besides(&self, told: &[LeftObject]) -> Besides {
-        let all = agent::besides(told, &self.leave.presence.stranded());
+    fn besides(&self, told: &[LeftObject], on_record: &BTreeSet<LeftObject>) -> Besides {
+        let all = agent::besides(told, on_record, &self.leave.presence.stranded());
         match self.must_rest() {
             // A hub that did not keep what it was told is left alone for a while.
-            true => Besides { left: agent::besides(told, &BTreeMap::new()).left, ..all },
+            true => {
+                let left = agent::besides(told, on_record, &BTreeMap::new()).left;
+                Besides { left, ..all }
+            }
             false => all,
         }
+    }
+
+    /// What the hub has said to be written down since this agent runs. One that starts again tells it
+    /// again where it still holds it.
+    fn on_record(&self, cluster: &ManagedCluster) -> BTreeSet<LeftObject> {
+        let mut all = self.on_record.lock().unwrap_or_else(PoisonError::into_inner);
+        if agent::is_on_record(cluster) {
+            all.extend(cluster.status.iter().flat_map(|status| &status.left).cloned());
+        }
+        all.clone()
     }
 
     /// Everything that is still held, in words.

@@ -11,6 +11,7 @@ mod foresight;
 pub(crate) mod kinds;
 mod lists;
 mod memory;
+mod metrics;
 mod observe;
 mod outlook;
 mod proposal;
@@ -31,6 +32,7 @@ use cleat_core::id::{Id, Target};
 use cleat_core::policy;
 use cleat_core::policy::observed::{Observed, Subject, TerminatingNamespaces};
 use cleat_core::write::{Action, Outcome, Plan, Propagation, Write};
+use cleat_runtime::definitions;
 use cleat_runtime::execute::{self, Executor};
 use cleat_runtime::follow::{Follow, Scope};
 use cleat_runtime::kinds::Kinds;
@@ -40,6 +42,7 @@ use cleat_runtime::tasks::Tasks;
 use jiff::Timestamp;
 use kube::Client;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use self::contents::Contents;
 use self::lists::Lists;
@@ -50,8 +53,8 @@ use self::sight::Fresh;
 use self::subjects::Subjects;
 use self::sweep::Sweeps;
 use crate::leave::Presence;
-use crate::work::definitions;
 
+pub use self::metrics::Metrics;
 pub use self::outlook::{Onlooker, Policies};
 pub(crate) use self::records::end_of;
 
@@ -88,6 +91,8 @@ pub struct Config {
     pub fleet: Option<Fleet>,
     /// Template functions that may not be used.
     pub denied_functions: Vec<String>,
+    /// What is told of policies in numbers.
+    pub metrics: Metrics,
     /// The name of this process in events.
     pub instance: String,
     /// Policies under way at the same time.
@@ -106,6 +111,7 @@ impl Config {
             deployment: None,
             fleet: None,
             denied_functions: Vec::new(),
+            metrics: Metrics::default(),
             instance: "cleat".to_owned(),
             workers: 32,
             in_flight: execute::IN_FLIGHT,
@@ -173,6 +179,7 @@ pub fn start(config: Config, tasks: &Tasks) -> Policies {
             })
         })
         .collect();
+    config.metrics.about(&policies);
     let everyone = {
         let (queue, policies) = (queue.clone(), policies.clone());
         move || {
@@ -280,6 +287,7 @@ fn scope() -> Scope {
 /// Looks, plans and acts until there is nothing left to do now; then tells.
 #[tracing::instrument(level = "debug", skip(context))]
 async fn reconcile(key: &Key, context: &Context) -> Wake {
+    let begun = Instant::now();
     let mut waking = Waking::default();
     let mut held = None;
     for _ in 0..MOST_ROUNDS {
@@ -302,6 +310,9 @@ async fn reconcile(key: &Key, context: &Context) -> Wake {
         if !plan.is_empty() {
             context.execute(key, &seen, plan, &mut waking).await;
             continue;
+        }
+        if policy::is_due(&seen) {
+            context.config.metrics.evaluated(key, begun.elapsed());
         }
         return context.tell(key, &seen, &mut waking, held).await;
     }
@@ -415,5 +426,6 @@ impl Context {
     fn forget(&self, key: &Key) {
         self.care(key, &Default::default());
         self.memory.forget(key);
+        self.config.metrics.forget(key);
     }
 }

@@ -18,7 +18,7 @@ use std::time::Duration;
 use cleat_api::policy::GROUP;
 use cleat_core::id::Id;
 use cleat_core::leave::agent::Source;
-use cleat_core::policy_sync::observed::{Copy, Vanished};
+use cleat_core::policy_sync::observed::Vanished;
 use cleat_core::policy_sync::{self, Observed};
 use cleat_core::work::trouble::Trouble;
 use cleat_core::write::{Action, Outcome, Plan, Propagation, Side, Write};
@@ -79,6 +79,8 @@ struct Life {
     troubles: BTreeMap<Id, Trouble>,
     /// Creating the copy showed that its namespace is not there.
     lacks_namespace: bool,
+    /// The cluster did not store what was noted in the copy.
+    forgets: bool,
     /// The hub does not have it any more.
     vanished: Option<Vanished>,
 }
@@ -233,10 +235,10 @@ async fn reconcile(name: &str, context: &Context) -> Wake {
         vanished.told = true;
     }
     if let Some(presence) = &context.config.presence {
-        presence.set_mute(name, policy_sync::mute(&seen));
+        presence.set_mute(name, policy_sync::unsettled(&seen));
     }
     let handed = context.hand_over(name, &seen);
-    if let (Copy::Absent, Copy::Absent, None) = (&seen.replica, &seen.local, handed) {
+    if policy_sync::is_over(&seen) && handed.is_none() {
         context.lock().remove(name);
         context.dependents.set(name, BTreeSet::new());
         return Wake::OnChange;
@@ -302,6 +304,17 @@ impl Context {
             life.lacks_namespace &= !there;
         } else if homeless && id.group == GROUP && id.resource == "policies" {
             life.lacks_namespace = true;
+        }
+        if let Outcome::Done(answer) = outcome
+            && policy_sync::is_forgotten(&action.write, answer)
+            && action.side == Side::Cluster
+        {
+            tracing::warn!(
+                policy = name,
+                "the cluster does not store what its policy made: its definition of Policy has no \
+                 status.objects"
+            );
+            life.forgets = true;
         }
         // Every event has a name of its own; that they cannot be written is one trouble.
         let about = match id.resource.as_str() {

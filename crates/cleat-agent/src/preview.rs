@@ -20,8 +20,8 @@ use cleat_api::removalpreview::{
 };
 use cleat_core::id::{Id, Target};
 use cleat_core::preview;
-use cleat_core::work::contents::judge;
-use cleat_core::work::observed::{Ledger, Observed, Seen};
+use cleat_core::work::leaving::{Inside, leaving, namespaces};
+use cleat_core::work::observed::Observed;
 use cleat_core::work::outlook::{Change, Foreseen, Prospect, outlook};
 use cleat_core::write::{Action, Outcome, Side, Write};
 use cleat_runtime::execute::{self, Executor};
@@ -65,6 +65,22 @@ pub(crate) struct Answer {
     trials: Vec<Trial>,
     problems: Vec<String>,
     notes: Vec<String>,
+}
+
+impl Answer {
+    fn take_in(&mut self, work: &str, outlook: Result<Vec<Foreseen>, String>) {
+        match outlook {
+            Ok(foreseen) => drop(self.outlooks.insert(work.to_owned(), foreseen)),
+            Err(why) => self.problems.push(format!("work {work}: {why}")),
+        }
+    }
+
+    /// The incarnations that are foreseen to go.
+    fn going(&self) -> BTreeSet<String> {
+        let all = self.outlooks.values().flatten();
+        let going = all.filter(|one| one.prospect == Prospect::Delete && !one.uid.is_empty());
+        going.map(|one| one.uid.clone()).collect()
+    }
 }
 
 struct Context {
@@ -176,16 +192,13 @@ impl Context {
         }
         match removal {
             ("", "", "", None) => {}
-            (work, "", "", None) => {
-                return self.foresee_works([work.to_owned()].into(), Change::Deleted).await;
-            }
+            (work, "", "", None) => return self.foresee_work(work).await,
             ("", policy, "", None) => return self.foresee_policy(policy).await,
             ("", "", name, None) => return self.foresee_template(name).await,
             ("", "", "", Some(strategy)) => {
-                let change = Change::Leaving(*strategy);
                 // What was not read yet is not nothing.
                 let answer = match self.config.works.names().await {
-                    Some(names) => self.foresee_works(names, change).await,
+                    Some(names) => self.foresee_leaving_works(names, *strategy).await,
                     None => {
                         let problem = "which works there are could not be read yet; ask again";
                         Answer { problems: vec![problem.to_owned()], ..Answer::default() }
@@ -198,43 +211,61 @@ impl Context {
         unclear()
     }
 
-    async fn foresee_works(&self, names: BTreeSet<String>, change: Change) -> Answer {
+    /// If one work were deleted.
+    async fn foresee_work(&self, name: &str) -> Answer {
         let mut answer = Answer::default();
-        for name in names {
-            let Some(mut seen) = self.config.works.seen(&name).await else {
-                let problem = format!("work {name} was not looked at: the agent is stopping");
-                answer.problems.push(problem);
-                continue;
-            };
-            if change == Change::Leaving(RemoveStrategy::Required) {
-                self.look_inside(&mut seen).await;
-            }
-            match outlook(&seen, change) {
-                Ok(foreseen) => drop(answer.outlooks.insert(name, foreseen)),
-                Err(why) => answer.problems.push(format!("work {name}: {why}")),
-            }
+        for seen in self.works_seen([name.to_owned()].into(), &mut answer).await {
+            answer.take_in(name, outlook(&seen, Change::Deleted));
         }
         answer
     }
 
+    /// If all of them went because the cluster leaves.
+    async fn foresee_leaving_works(
+        &self,
+        names: BTreeSet<String>,
+        strategy: RemoveStrategy,
+    ) -> Answer {
+        let mut answer = Answer::default();
+        let all = self.works_seen(names, &mut answer).await;
+        let inside = match strategy {
+            RemoveStrategy::Required => self.look_inside(namespaces(&all)).await,
+            RemoveStrategy::Needless => Inside::new(),
+        };
+        for (name, outlook) in leaving(all, strategy, &inside) {
+            answer.take_in(&name, outlook);
+        }
+        answer
+    }
+
+    async fn works_seen(&self, names: BTreeSet<String>, answer: &mut Answer) -> Vec<Observed> {
+        let mut all = Vec::new();
+        for name in names {
+            match self.config.works.seen(&name).await {
+                Some(seen) => all.push(seen),
+                None => {
+                    let problem = format!("work {name} was not looked at: the agent is stopping");
+                    answer.problems.push(problem);
+                }
+            }
+        }
+        all
+    }
+
     /// What is in the namespaces that would go: a leaving cluster keeps those that hold what is not
     /// ours.
-    async fn look_inside(&self, seen: &mut Observed) {
-        let Ledger::Present(book) = &seen.ledger else { return };
-        let namespaces: Vec<Id> = book
-            .ids()
-            .into_iter()
-            .filter(|id| id.group.is_empty() && id.resource == "namespaces")
-            .filter(|id| matches!(seen.live.get(*id), Some(Seen::Present(_))))
-            .cloned()
-            .collect();
+    async fn look_inside(&self, namespaces: BTreeSet<Id>) -> Inside {
+        // What policies take along is gone before a work goes that brought its namespace.
+        let taken = self.config.policies.as_ref().map(Policies::taken_along).unwrap_or_default();
+        let mut inside = Inside::new();
         for id in namespaces {
-            let contents = match self.inquirer.inside(&id.name).await {
-                Ok(found) => judge(&found, &self.config.hub_hash),
-                Err(why) => cleat_core::work::contents::Contents::Unknown(why),
-            };
-            seen.contents.insert(id, contents);
+            let mut found = self.inquirer.inside(&id.name).await;
+            if let Ok(found) = &mut found {
+                found.retain(|one| !taken.contains(&one.uid));
+            }
+            inside.insert(id, found);
         }
+        inside
     }
 }
 
@@ -245,21 +276,28 @@ fn unclear() -> Answer {
 }
 
 impl Inquirer {
+    /// What would become of objects, by what brought them, with what else would go, what would stand in
+    /// the way, and what cannot be seen.
+    pub async fn told(
+        &self,
+        outlooks: BTreeMap<String, Vec<Foreseen>>,
+        problems: Vec<String>,
+        notes: Vec<String>,
+    ) -> RemovalPreviewStatus {
+        self.answered(Answer { outlooks, trials: Vec::new(), problems, notes }).await
+    }
+
     /// The answer with what else would go and what would stand in the way.
     async fn answered(&self, answer: Answer) -> RemovalPreviewStatus {
-        let Answer { outlooks, trials, mut problems, notes } = answer;
+        let Answer { mut outlooks, mut trials, mut problems, notes } = answer;
+        let otherwise = preview::together(&mut outlooks);
+        trials.retain(|trial| !otherwise.contains(&trial.action.target.id));
         let (objects, unseen) = self.objects_tried(outlooks, trials).await;
         problems.extend(unseen);
         preview::listed(objects, problems, notes, Timestamp::now())
     }
 
-    /// What would become of objects, by what brought them, with what else would go and what would
-    /// stand in the way.
-    pub async fn objects(&self, outlooks: BTreeMap<String, Vec<Foreseen>>) -> Vec<PreviewedObject> {
-        self.objects_tried(outlooks, Vec::new()).await.0
-    }
-
-    /// The same with writes that are tried, and of which objects nobody can see what goes along.
+    /// All objects, and of which of them nobody can see what goes along.
     async fn objects_tried(
         &self,
         outlooks: BTreeMap<String, Vec<Foreseen>>,
@@ -269,7 +307,10 @@ impl Inquirer {
         let going: Vec<Foreseen> = outlooks.values().flatten().filter(goes).cloned().collect();
         let planned: BTreeSet<Id> = going.iter().map(|one| one.id.clone()).collect();
         let mut inquiries = self.inquire(going).await;
-        let unseen = preview::unseen(&inquiries);
+        let mut unseen = preview::unseen(&inquiries);
+        if self.plain {
+            unseen.extend(preview::unlooked_at(&inquiries));
+        }
         inquiries.extend(self.rehearse(trials).await);
         let mut objects = Vec::new();
         for (name, foreseen) in outlooks {

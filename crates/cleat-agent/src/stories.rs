@@ -27,17 +27,24 @@ pub struct Member {
     pub deployment: Option<(String, String)>,
 }
 
-/// Starts all of them; they end with the tasks. `works` may change how works are looked after.
-pub fn start_stories(member: &Member, works: impl Fn(work::Config) -> work::Config, tasks: &Tasks) {
-    let Member { name, cluster_id: _, hub_client, cluster_client, .. } = member;
+/// Starts all of them; they end with the tasks. `works` and `policies` may change how these are looked
+/// after.
+pub fn start_stories(
+    member: &Member,
+    works: impl Fn(work::Config) -> work::Config,
+    policies: impl Fn(policy::Config) -> policy::Config,
+    tasks: &Tasks,
+) {
+    let Member { name, cluster_id, hub_client, cluster_client, .. } = member;
     let Member { hub_address, presence, keep, deployment, .. } = member;
+    presence.set_cluster_id(cluster_id);
     let (hub_client, cluster_client) = (hub_client.clone(), cluster_client.clone());
     let fleet = policy::Fleet {
         hub_client: hub_client.clone(),
         cluster: name.clone(),
         presence: presence.clone(),
     };
-    let own = policy::Config::of_member(cluster_client.clone(), name);
+    let own = policies(policy::Config::of_member(cluster_client.clone(), name));
     let policies = policy::start(
         policy::Config { fleet: Some(fleet), deployment: deployment.clone(), ..own },
         tasks,

@@ -5,9 +5,9 @@
 //! [`cleat_core::work`] what to do, has it done, and looks again until there is nothing left to do;
 //! then the hub is told. Events only say which work to look at.
 
-pub(crate) mod definitions;
 mod foresight;
 mod judge;
+mod kept;
 mod leaving;
 mod memory;
 mod observe;
@@ -25,6 +25,7 @@ use cleat_core::leave::agent::Standing;
 use cleat_core::work;
 use cleat_core::work::observed::{Agent, Hub, Ledger, Observed};
 use cleat_core::write::{Action, Outcome, Plan, Propagation, Write};
+use cleat_runtime::definitions;
 use cleat_runtime::execute::{self, Executor};
 use cleat_runtime::follow::{Follow, Scope};
 use cleat_runtime::kinds::Kinds;
@@ -37,6 +38,7 @@ use serde_json::Value;
 
 pub use self::questions::Works;
 
+use self::kept::Kept;
 use self::memory::Memory;
 use self::questions::Questions;
 use self::subjects::Subjects;
@@ -123,6 +125,7 @@ struct Context {
     kinds: Kinds,
     executor: Executor,
     memory: Memory,
+    kept: Arc<Kept>,
     subjects: Arc<Subjects>,
     questions: Questions,
     queue: Queue<Key>,
@@ -142,11 +145,16 @@ pub fn start(config: Config, tasks: &Tasks) -> Works {
             queue.add(Key::Work(name.to_owned()));
         })
     };
+    let kept = Arc::new(Kept::default());
     let ledgers = {
-        let (queue, agent) = (queue.clone(), agent.clone());
+        let (queue, agent, kept) = (queue.clone(), agent.clone(), Arc::clone(&kept));
         let scope = scope("appliedmanifestworks");
         Follow::start(config.cluster_client.clone(), tasks, scope, move |_, name| {
-            queue.add(records::ledger_key(&agent, name));
+            let key = records::ledger_key(&agent, name);
+            if matches!(key, Key::Work(_)) {
+                kept.changed(name);
+            }
+            queue.add(key);
         })
     };
     let mirror = {
@@ -181,6 +189,7 @@ pub fn start(config: Config, tasks: &Tasks) -> Works {
         kinds,
         executor,
         memory,
+        kept,
         subjects,
         questions: Questions::default(),
         queue: queue.clone(),

@@ -48,7 +48,8 @@ pub struct AppliedManifestWorkSpec {
     pub claims: Vec<Claim>,
 }
 
-/// An object the work lays claim to.
+/// Objects of one kind in one namespace that the work lays claim to. What goes for all of them is said
+/// once: an API server checks every entry of a list at every write of the record.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -62,13 +63,37 @@ pub struct Claim {
     /// The namespace; empty for objects without one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// The name.
+    /// The names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "atomic"))]
+    pub names: Vec<String>,
+    /// One name more. Agents that made an entry of each object wrote it here.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Whether the object is there because of the work, or was there before it.
+    /// Whether the objects are there because of the work, or were there before it.
     pub origin: Origin,
-    /// Whether the work declared that the object stays when it goes. Absent means it goes.
+    /// Whether the work declared that the objects stay when it goes. Absent means they go.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub kept: bool,
+}
+
+/// What is wrong with a record that is [`nameless`](AppliedManifestWorkSpec::nameless), for people.
+pub const NAMELESS: &str = "an entry of spec.claims of an AppliedManifestWork names nothing: the \
+    cluster's definition of the kind is older than its agent; give it Cleat's, with cleat agent --define";
+
+impl AppliedManifestWorkSpec {
+    /// Whether a claim names nothing, which no agent writes.
+    pub fn nameless(&self) -> bool {
+        self.claims.iter().any(|claim| claim.all_names().next().is_none())
+    }
+}
+
+impl Claim {
+    /// Every name, whichever way it was written down.
+    pub fn all_names(&self) -> impl Iterator<Item = &str> {
+        let one = Some(&self.name).filter(|name| !name.is_empty());
+        self.names.iter().chain(one).map(String::as_str)
+    }
 }
 
 #[derive(

@@ -92,6 +92,9 @@ pub struct LeftoverRecordSpec {
 pub struct Untold {
     /// The work or policy.
     pub source: String,
+    /// Whether it is a policy; there may be a work of the same name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub policy: bool,
     /// How many objects more than are listed.
     pub count: i64,
 }

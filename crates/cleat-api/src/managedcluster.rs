@@ -30,6 +30,9 @@ pub const CLUSTER_ID: &str = "cleat.dev/cluster-id";
 /// The claim that carries the same, as other tools read it.
 pub const ID_CLAIM: &str = "id.k8s.io";
 
+/// The claim that carries the same from an agent itself: [`ID_CLAIM`] the cluster may say otherwise.
+pub const CLUSTER_ID_CLAIM: &str = "clusterid.cleat.dev";
+
 /// The claim by which an agent tells what its ledgers on the cluster are named after: the SHA-256, in
 /// hexadecimal, of the hub's address as it was given.
 pub const HUB_HASH_CLAIM: &str = "hubhash.cleat.dev";

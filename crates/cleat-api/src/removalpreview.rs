@@ -138,6 +138,9 @@ pub struct RemovalPreviewStatus {
     /// How many more objects there are than are listed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: i64,
+    /// Stands for all objects and what would become of them, if not all are listed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub digest: String,
 }
 
 fn is_zero(number: &i64) -> bool {

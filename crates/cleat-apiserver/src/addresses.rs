@@ -51,6 +51,33 @@ impl Digest for Taken {
     }
 }
 
+/// A [`Draw`] that is made when somebody wants an address: of all writes few are of Services, and it
+/// is a look at all Services there are.
+pub(crate) struct Lazily<F> {
+    make: F,
+    draw: Option<Draw>,
+}
+
+impl<F: Fn() -> Draw> Lazily<F> {
+    pub(crate) fn new(make: F) -> Self {
+        Self { make, draw: None }
+    }
+
+    fn draw(&mut self) -> &mut Draw {
+        self.draw.get_or_insert_with(&self.make)
+    }
+}
+
+impl<F: Fn() -> Draw> Addresses for Lazily<F> {
+    fn cluster_ip(&mut self) -> Option<String> {
+        self.draw().cluster_ip()
+    }
+
+    fn node_port(&mut self) -> Option<u16> {
+        self.draw().node_port()
+    }
+}
+
 /// Hands out what is not taken.
 pub(crate) struct Draw {
     ips: BTreeSet<String>,

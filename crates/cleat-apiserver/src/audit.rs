@@ -4,20 +4,21 @@
 //! An event is written before the request goes on: a log that lags behind would lack exactly what
 //! came last. Rotating the file is left to those who do that for a living.
 
+mod file;
 mod policy;
 mod record;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 use serde_json::Value;
+use tokio::sync::oneshot;
 
+pub use file::LogFile;
 pub use policy::{Level, Policy, PolicyError};
 pub(crate) use record::Record;
 
@@ -36,48 +37,33 @@ impl Audit {
 
 /// Takes events, in the order in which they happen.
 pub trait Sink: Send + Sync {
-    fn write(&self, event: &Value);
+    /// Puts an event in line and blocks nobody. The event is kept whether or not anybody waits for
+    /// the receipt: one that is ending cannot.
+    fn write(&self, event: &Value) -> Receipt;
 }
 
-/// A file of one event per line.
-pub struct LogFile {
-    file: Mutex<File>,
-    failing: AtomicBool,
-}
+/// Ready when an event has been written, or cannot be.
+pub struct Receipt(Option<oneshot::Receiver<()>>);
 
-impl LogFile {
-    /// Continues the file, creating it if there is none. It is for its owner's eyes.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        options.append(true).create(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt as _;
-            options.mode(0o600);
-        }
-        Ok(Self { file: Mutex::new(options.open(path)?), failing: AtomicBool::new(false) })
+impl Receipt {
+    /// Of an event that has been written already.
+    pub fn given() -> Self {
+        Self(None)
+    }
+
+    /// Of one that will have been when something is sent, or nobody is left to send it.
+    pub fn later(written: oneshot::Receiver<()>) -> Self {
+        Self(Some(written))
     }
 }
 
-impl Sink for LogFile {
-    fn write(&self, event: &Value) {
-        let line = event.to_string() + "\n";
-        let written = {
-            let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-            // In one piece, so that a full disk leaves at most one line that is cut.
-            file.write_all(line.as_bytes())
-        };
-        let failed = written.is_err();
-        let failing = self.failing.swap(failed, Ordering::Relaxed);
-        match written {
-            Err(error) if !failing => {
-                tracing::error!(
-                    error = &error as &dyn std::error::Error,
-                    "cannot write the audit log"
-                );
-            }
-            Ok(()) if failing => tracing::warn!("the audit log can be written again"),
-            _ => {}
+impl Future for Receipt {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        match &mut self.0 {
+            Some(written) => Pin::new(written).poll(context).map(drop),
+            None => Poll::Ready(()),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! binding that was answered counts for the very next request. No task and no buffer is needed,
 //! only a place in the store's history.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{PoisonError, RwLock};
 
 use cleat_store::{EventKind, Range, Store, Watch};
 
@@ -22,7 +22,7 @@ pub(crate) trait Digest {
 
 /// A [`Digest`] together with its places in the history of its buckets.
 pub(crate) struct Followed<T> {
-    state: Mutex<State<T>>,
+    state: RwLock<State<T>>,
     buckets: Vec<&'static str>,
 }
 
@@ -35,12 +35,18 @@ struct State<T> {
 impl<T: Digest> Followed<T> {
     pub(crate) fn new(digest: T, buckets: &[&'static str]) -> Self {
         let state = State { digest, watches: Vec::new() };
-        Self { state: Mutex::new(state), buckets: buckets.to_vec() }
+        Self { state: RwLock::new(state), buckets: buckets.to_vec() }
     }
 
     /// Looks at the store's news, then answers from the digest.
     pub(crate) fn read<R>(&self, store: &Store, answer: impl FnOnce(&T) -> R) -> R {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        if !state.watches.is_empty() && !state.watches.iter().any(Watch::has_news) {
+            // As it is most of the time: then nobody waits for anybody.
+            return answer(&state.digest);
+        }
+        drop(state);
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if state.watches.is_empty() || !self.catch_up(&mut state) {
             self.start_over(store, &mut state);
         }

@@ -1,10 +1,14 @@
 //! The forms in which one and the same object can be asked for: whole, only its metadata, or as
 //! rows of a table.
 
-use bytes::{BufMut, Bytes, BytesMut};
+mod pieces;
+
+use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use self::pieces::Item;
+pub(crate) use self::pieces::Pieces;
 use crate::negotiate::{MetaVersion, View};
 use crate::objects::Envelope;
 use crate::query::{Include, Query, include_object};
@@ -61,41 +65,42 @@ impl Presenter<'_> {
     }
 
     /// A list, given the stored objects and the list's own metadata.
-    pub(crate) fn list(&self, entries: &[Bytes], meta: &Value) -> Bytes {
+    pub(crate) fn list(&self, entries: Vec<Bytes>, meta: &Value) -> Pieces {
         let envelope = Envelope::of(self.ty, self.version);
-        let opened =
-            || -> Vec<Value> { entries.iter().filter_map(|entry| envelope.open(entry)).collect() };
+        let opened = |entries: &[Bytes]| -> Vec<Value> {
+            entries.iter().filter_map(|entry| envelope.open(entry)).collect()
+        };
         match self.form {
-            Form::Whole => self.whole_list(&envelope, entries, meta),
+            Form::Whole => {
+                let api_version = self.ty.api_version(self.version);
+                let head = format!(
+                    r#"{{"kind":"{}","apiVersion":"{api_version}","metadata":{meta},"items":["#,
+                    self.ty.list_kind
+                );
+                let builtin = self.ty.origin == Origin::Builtin;
+                Pieces::new(envelope, Item::Whole { builtin }, head, entries)
+            }
+            Form::Metadata(version) if entries.is_empty() => {
+                let none = table::partial_metadata_list(Some(meta), &[], version);
+                Pieces::made(envelope, none.to_string())
+            }
             Form::Metadata(version) => {
-                let list = table::partial_metadata_list(Some(meta), &opened(), version);
-                list.to_string().into()
+                let head = format!(
+                    r#"{{"kind":"PartialObjectMetadataList","apiVersion":"{}","metadata":{},"items":["#,
+                    version.api_version(),
+                    table::list_metadata(Some(meta)),
+                );
+                Pieces::new(envelope, Item::Metadata(version), head, entries)
             }
             Form::Table(version, include) => {
                 let options = TableOptions { version, include, headers: true, now: self.now };
                 let printer = Printer::new(self.ty, self.version);
-                printer.table(Some(meta), &opened(), &options).to_string().into()
+                let table = printer.table(Some(meta), &opened(&entries), &options);
+                Pieces::made(envelope, table.to_string())
             }
         }
-    }
-
-    fn whole_list(&self, envelope: &Envelope, entries: &[Bytes], meta: &Value) -> Bytes {
-        let builtin = self.ty.origin == Origin::Builtin;
-        let size: usize = entries.iter().map(|entry| entry.len() + 80).sum();
-        let mut out = BytesMut::with_capacity(size + 256);
-        let api_version = self.ty.api_version(self.version);
-        let head = format!(
-            r#"{{"kind":"{}","apiVersion":"{api_version}","metadata":{meta},"items":["#,
-            self.ty.list_kind
-        );
-        out.put_slice(head.as_bytes());
-        for (index, entry) in entries.iter().enumerate() {
-            if index > 0 {
-                out.put_u8(b',');
-            }
-            envelope.write_item(entry, builtin, &mut out);
-        }
-        out.put_slice(b"]}");
-        out.freeze()
     }
 }
+
+#[cfg(test)]
+mod tests;

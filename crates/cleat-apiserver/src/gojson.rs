@@ -103,7 +103,7 @@ fn character_at(body: &[u8], line: usize, column: usize) -> Option<char> {
 
 /// Go writes a struct's fields in the order they were declared, a map's in that of their names. An
 /// object that has only fields of one of these structs is taken for it.
-const STRUCTS: [&[&str]; 8] = [
+const STRUCTS: [&[&str]; 12] = [
     &["matchLabels", "matchExpressions"],
     &["Type", "RollingUpdate"],
     &["Partition", "MaxUnavailable"],
@@ -112,6 +112,23 @@ const STRUCTS: [&[&str]; 8] = [
     &["Key", "Value", "Effect", "TimeAdded"],
     &["Attacher", "Source", "NodeName"],
     &["PersistentVolumeName", "InlineVolumeSpec"],
+    &[
+        "Capabilities",
+        "Privileged",
+        "SELinuxOptions",
+        "WindowsOptions",
+        "RunAsUser",
+        "RunAsGroup",
+        "RunAsNonRoot",
+        "ReadOnlyRootFilesystem",
+        "AllowPrivilegeEscalation",
+        "ProcMount",
+        "SeccompProfile",
+        "AppArmorProfile",
+    ],
+    &["User", "Role", "Type", "Level"],
+    &["GMSACredentialSpecName", "GMSACredentialSpec", "RunAsUserName", "HostProcess"],
+    &["Type", "LocalhostProfile"],
 ];
 
 /// The JSON of a value as it stands in error messages.

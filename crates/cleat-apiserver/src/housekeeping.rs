@@ -8,6 +8,7 @@
 //! the same path. Chores delete and update through the same verbs as any client.
 
 mod accounts;
+mod agenda;
 mod definitions;
 mod events;
 mod garbage;
@@ -18,7 +19,7 @@ mod roles;
 mod secrets;
 mod signing;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,6 +38,7 @@ use crate::status::Status;
 use crate::user::User;
 use crate::verbs::{Call, delete};
 
+use agenda::Agenda;
 pub(crate) use garbage::Ownership;
 
 /// How many chores run side by side.
@@ -108,13 +110,7 @@ struct State {
     ownership: Ownership,
     /// Namespaces on their way out: what leaves them is news.
     terminating: BTreeSet<Box<str>>,
-    due: BTreeMap<Chore, Due>,
-}
-
-#[derive(Clone, Copy)]
-struct Due {
-    at: Instant,
-    tries: u32,
+    agenda: Agenda,
 }
 
 impl Housekeeper {
@@ -135,7 +131,7 @@ impl Housekeeper {
         let mut any = false;
         let mut state = self.lock();
         for chore in chores {
-            state.due.insert(chore, Due { at: now, tries: 0 });
+            state.agenda.soon(chore, now);
             any = true;
         }
         drop(state);
@@ -147,7 +143,7 @@ impl Housekeeper {
     /// Not before so long from now, unless it is due sooner anyway.
     pub(crate) fn schedule_later(&self, chore: Chore, wait: Duration) {
         let at = Instant::now() + wait;
-        self.lock().due.entry(chore).or_insert(Due { at, tries: 0 });
+        self.lock().agenda.later(chore, at, 0);
         self.wake.notify_one();
     }
 
@@ -250,26 +246,16 @@ impl Housekeeper {
     fn take_due(&self, running: &BTreeSet<Chore>, room: usize) -> (Vec<(Chore, u32)>, Instant) {
         let now = Instant::now();
         let mut state = self.lock();
-        let ready: Vec<(Chore, u32)> = state
-            .due
-            .iter()
-            .filter(|(chore, due)| due.at <= now && !running.contains(*chore))
-            .take(room)
-            .map(|(chore, due)| (chore.clone(), due.tries))
-            .collect();
-        for (chore, _) in &ready {
-            state.due.remove(chore);
-        }
+        let ready = state.agenda.take(now, room, running);
         let idle = now + Duration::from_secs(3600);
-        let waiting = state.due.values().map(|due| due.at).filter(|at| *at > now);
-        (ready, waiting.min().unwrap_or(idle))
+        (ready, state.agenda.next(now).unwrap_or(idle))
     }
 
     fn retry(&self, chore: Chore, tries: u32) {
         let wait = FIRST_RETRY.saturating_mul(1 << tries.min(16)).min(SLOWEST);
         let at = Instant::now() + wait;
         // Whatever was scheduled meanwhile is sooner.
-        self.lock().due.entry(chore).or_insert(Due { at, tries: tries + 1 });
+        self.lock().agenda.later(chore, at, tries + 1);
     }
 }
 
@@ -328,13 +314,12 @@ async fn attend(server: &Arc<Inner>, chore: &Chore) -> Result<Outcome, Status> {
 /// After a start nothing is remembered: every object is looked at once.
 pub(crate) fn schedule_everything(server: &Inner) {
     for ty in server.types().all() {
-        match server.objects.all(ty, &ty.storage_version, "") {
-            Ok(objects) => {
-                for object in &objects {
-                    server.housekeeper.written(ty, None, object);
-                }
-            }
-            Err(status) => tracing::error!(why = status.message, "cannot look after all objects"),
+        let looked = server.objects.each(ty, &ty.storage_version, "", |object| match object {
+            Ok(object) => server.housekeeper.written(ty, None, &object),
+            Err(status) => tracing::error!(why = status.message, "cannot look after an object"),
+        });
+        if let Err(status) = looked {
+            tracing::error!(why = status.message, "cannot look after all objects");
         }
     }
     server.housekeeper.schedule(Chore::AggregatedRoles);

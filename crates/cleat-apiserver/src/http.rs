@@ -11,14 +11,18 @@ mod respond;
 mod tests;
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
+use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use tower::Service;
 
 use crate::audit::{Notes, Record};
 use crate::authn::{self, Credentials, PeerIdentity};
@@ -36,13 +40,39 @@ use crate::user::User;
 /// The most a request may carry.
 const LARGEST_BODY: usize = 3 << 20;
 
-/// Everything the server answers, behind one handler that reads the path itself.
-pub(crate) fn router(server: Arc<Inner>, owner: Option<User>) -> axum::Router {
-    let owner = owner.map(Arc::new);
-    axum::Router::new().fallback_service(tower::service_fn(move |request: Request| {
-        let (server, owner) = (Arc::clone(&server), owner.clone());
-        async move { Ok::<_, Infallible>(handle(server, owner.as_deref(), request).await) }
-    }))
+/// Everything the server answers, behind one handler that reads the path itself: there is nothing to
+/// route, and no router in front of it.
+#[derive(Clone)]
+pub struct Api {
+    server: Arc<Inner>,
+    /// Whose requests those are that come without credentials.
+    owner: Option<Arc<User>>,
+}
+
+impl Api {
+    pub(crate) fn new(server: Arc<Inner>, owner: Option<User>) -> Self {
+        Self { server, owner: owner.map(Arc::new) }
+    }
+}
+
+impl<B> Service<http::Request<B>> for Api
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<axum::BoxError>,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<B>) -> Self::Future {
+        let Self { server, owner } = self.clone();
+        let request = request.map(Body::new);
+        Box::pin(async move { Ok(handle(server, owner.as_deref(), request).await) })
+    }
 }
 
 /// A request that has been understood, but not answered.
@@ -95,10 +125,13 @@ async fn handle(server: Arc<Inner>, owner: Option<&User>, request: Request) -> R
     let peer = parts.extensions.get::<Arc<Peer>>();
     let identity = peer.and_then(|peer| peer.identity.as_ref());
     let requester = authenticate(&server, owner, identity, &asked);
-    let mut record = server.audit.as_ref().and_then(|audit| {
-        let address = peer.map(|peer| peer.address.ip().to_string());
-        Record::begin(audit, &server.clock, &asked, requester.as_ref().ok(), address)
-    });
+    let mut record = match &server.audit {
+        Some(audit) => {
+            let address = peer.map(|peer| peer.address.ip().to_string());
+            Record::begin(audit, &server.clock, &asked, requester.as_ref().ok(), address).await
+        }
+        None => None,
+    };
     let answer = match requester {
         Err(status) => Err(status),
         Ok(requester) => serve(&server, requester, &mut asked, body, record.as_mut()).await,
@@ -110,7 +143,7 @@ async fn handle(server: Arc<Inner>, owner: Option<&User>, request: Request) -> R
     }
     in_flight.answered(response.status().as_u16(), begun.elapsed());
     if asked.info.verb == "watch" && refused.is_none() {
-        return streamed(in_flight.lasts(), record, response);
+        return streamed(in_flight.lasts(), record, response).await;
     }
     match record {
         None => response,
@@ -133,20 +166,39 @@ async fn serve(
         record.received(asked);
     }
     // Not earlier: whoever is slow to send what they want keeps nobody else from a seat meanwhile.
-    let _seat = server.priority.seat(claim).await?;
-    answer(server, asked).await
+    let seat = server.priority.seat(claim).await?;
+    let response = answer(server, asked).await?;
+    // What is made only as it is sent is work until then. A watch would be that for ever.
+    let made = response.body().size_hint().exact().is_some();
+    Ok(if made || asked.info.verb == "watch" { response } else { holding(seat, response) })
+}
+
+/// A response that keeps hold of something until its body has been sent, or nobody wants it any more.
+fn holding(held: impl Send + 'static, response: Response) -> Response {
+    let held = Held(held);
+    response.map(|body| Body::new(body.map_frame(move |frame| held.pass(frame))))
+}
+
+struct Held<T>(T);
+
+impl<T> Held<T> {
+    /// Changes nothing; whoever passes frames through this keeps it.
+    fn pass<F>(&self, frame: F) -> F {
+        frame
+    }
 }
 
 /// A response whose end is noted when its stream ends, whoever ends that.
-fn streamed(lasting: Lasting, mut record: Option<Record>, mut response: Response) -> Response {
+async fn streamed(
+    lasting: Lasting,
+    mut record: Option<Record>,
+    mut response: Response,
+) -> Response {
     if let Some(record) = &mut record {
         name_in_log(record, &mut response);
-        record.started(response.status().as_u16());
+        record.started(response.status().as_u16()).await;
     }
-    let held = Streaming { record, _lasting: lasting };
-    let (parts, body) = response.into_parts();
-    let body = body.map_frame(move |frame| held.pass(frame));
-    Response::from_parts(parts, Body::new(body))
+    holding(Streaming { record, _lasting: lasting }, response)
 }
 
 /// Tells the client under which name the log has its request.
@@ -161,13 +213,13 @@ async fn logged(record: Record, refused: Option<&Status>, mut response: Response
     name_in_log(&record, &mut response);
     let code = response.status().as_u16();
     if !record.wants_answer() {
-        record.end(code, refused, None);
+        record.end(code, refused, None).await;
         return response;
     }
     let (parts, body) = response.into_parts();
-    // It lies in memory already.
+    // It lies in memory already, or is made from what does.
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-    record.end(code, refused, Some(&body));
+    record.end(code, refused, Some(&body)).await;
     Response::from_parts(parts, Body::from(body))
 }
 
@@ -175,13 +227,6 @@ async fn logged(record: Record, refused: Option<&Status>, mut response: Response
 struct Streaming {
     record: Option<Record>,
     _lasting: Lasting,
-}
-
-impl Streaming {
-    /// Changes nothing; whoever passes frames through this keeps it.
-    fn pass<T>(&self, frame: T) -> T {
-        frame
-    }
 }
 
 impl Drop for Streaming {

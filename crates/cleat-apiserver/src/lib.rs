@@ -41,6 +41,7 @@ mod rules;
 pub mod schema;
 pub mod selector;
 mod server;
+mod standing;
 pub mod status;
 pub mod table;
 pub mod tls;
@@ -50,4 +51,5 @@ mod verbs;
 
 use cleat_dialect::{jsonpath, quote};
 
+pub use crate::http::Api;
 pub use server::{Config, Server, StartError};

@@ -29,9 +29,9 @@ const BUCKETS: [f64; 23] = [
 /// Counters of one server.
 #[derive(Default)]
 pub(crate) struct Metrics {
-    requests: Mutex<BTreeMap<(Labels, u16), u64>>,
-    durations: Mutex<BTreeMap<Labels, Durations<{ BUCKETS.len() }>>>,
-    lasting: Mutex<BTreeMap<Labels, i64>>,
+    requests: Mutex<BTreeMap<(Arc<Labels>, u16), u64>>,
+    durations: Mutex<BTreeMap<Arc<Labels>, Durations<{ BUCKETS.len() }>>>,
+    lasting: Mutex<BTreeMap<Arc<Labels>, i64>>,
     reading: AtomicI64,
     writing: AtomicI64,
 }
@@ -51,19 +51,20 @@ struct Labels {
 /// A request that is being worked on, until this is dropped.
 pub(crate) struct InFlight {
     server: Arc<Inner>,
-    labels: Labels,
+    /// Shared with the tables, so that nothing is copied while they are locked.
+    labels: Arc<Labels>,
 }
 
 /// A request that lasts, such as a watch, until this is dropped.
 pub(crate) struct Lasting {
     server: Arc<Inner>,
-    labels: Labels,
+    labels: Arc<Labels>,
 }
 
 impl Metrics {
     /// A request has arrived. One that lasts is not counted here: it would look like one that hangs.
     pub(crate) fn begin(server: &Arc<Inner>, asked: &Asked) -> InFlight {
-        let labels = Labels::of(server, asked);
+        let labels = Arc::new(Labels::of(server, asked));
         if let Some(gauge) = server.metrics.in_flight(labels.verb) {
             gauge.fetch_add(1, Ordering::Relaxed);
         }
@@ -86,22 +87,22 @@ impl InFlight {
     pub(crate) fn answered(&self, code: u16, took: Duration) {
         let (metrics, labels) = (&self.server.metrics, &self.labels);
         let mut requests = metrics.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        *requests.entry((labels.clone(), code)).or_default() += 1;
+        *requests.entry((Arc::clone(labels), code)).or_default() += 1;
         drop(requests);
         // How long a watch lasts says nothing about how fast the server is.
         if labels.verb == "WATCH" {
             return;
         }
         let mut durations = metrics.durations.lock().unwrap_or_else(PoisonError::into_inner);
-        durations.entry(labels.clone()).or_default().note(&BUCKETS, took);
+        durations.entry(Arc::clone(labels)).or_default().note(&BUCKETS, took);
     }
 
     /// Its answer has only begun.
     pub(crate) fn lasts(&self) -> Lasting {
         let mut lasting =
             self.server.metrics.lasting.lock().unwrap_or_else(PoisonError::into_inner);
-        *lasting.entry(self.labels.clone()).or_default() += 1;
-        Lasting { server: Arc::clone(&self.server), labels: self.labels.clone() }
+        *lasting.entry(Arc::clone(&self.labels)).or_default() += 1;
+        Lasting { server: Arc::clone(&self.server), labels: Arc::clone(&self.labels) }
     }
 }
 

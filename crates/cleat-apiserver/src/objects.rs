@@ -4,12 +4,17 @@
 //! from the version a client asks for, so answering in any version is a matter of putting a few
 //! bytes in front ([`Envelope`]), for one object or for ten thousand.
 
+mod carried;
+mod sealed;
+
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use cleat_store::{Entry, Expected, Range, Revision, Store, WriteError};
 use serde_json::Value;
 
+use self::carried::Carried;
+use self::sealed::Sealed;
 use crate::housekeeping::Housekeeper;
 use crate::object;
 use crate::resource::{Origin, ResourceType, Root};
@@ -23,6 +28,8 @@ use crate::status::Status;
 pub(crate) struct Stored {
     pub(crate) value: Value,
     pub(crate) revision: Revision,
+    /// As it lies in the store.
+    pub(crate) bytes: Bytes,
 }
 
 /// Why a write did not happen.
@@ -59,7 +66,7 @@ impl Objects {
         let Some(entry) = self.entry(ty, namespace, name) else { return Ok(None) };
         let value =
             Envelope::of(ty, version).open(&entry.value).ok_or_else(|| damaged(ty, name))?;
-        Ok(Some(Stored { value, revision: entry.modified }))
+        Ok(Some(Stored { value, revision: entry.modified, bytes: entry.value }))
     }
 
     pub(crate) fn entry(&self, ty: &ResourceType, namespace: &str, name: &str) -> Option<Entry> {
@@ -73,14 +80,28 @@ impl Objects {
         version: &str,
         namespace: &str,
     ) -> Result<Vec<Value>, Status> {
+        let mut all = Vec::new();
+        self.each(ty, version, namespace, |object| all.push(object))?;
+        all.into_iter().collect()
+    }
+
+    /// Shows every object of a type, or of one namespace of it, one after another: only one of them is
+    /// held at a time. What is damaged is an error among them.
+    pub(crate) fn each(
+        &self,
+        ty: &ResourceType,
+        version: &str,
+        namespace: &str,
+        mut show: impl FnMut(Result<Value, Status>),
+    ) -> Result<(), Status> {
         let envelope = Envelope::of(ty, version);
         let (bucket, prefix) = (bucket(ty), prefix(namespace));
         let range = Range { bucket: &bucket, prefix: &prefix, ..Range::default() };
         let page = self.store.list(range).map_err(Status::internal)?;
-        let open = |(key, entry): &(Arc<str>, Entry)| {
-            envelope.open(&entry.value).ok_or_else(|| damaged(ty, key))
-        };
-        page.entries.iter().map(open).collect()
+        for (key, entry) in &page.entries {
+            show(envelope.open(&entry.value).ok_or_else(|| damaged(ty, key)));
+        }
+        Ok(())
     }
 
     pub(crate) fn create(
@@ -103,8 +124,8 @@ impl Objects {
         self.put(ty, version, value, Some(&old.value), Expected::Revision(old.revision))
     }
 
-    /// Runs in a task of its own: a client that goes away cancels its request, but what was
-    /// stored must still be told to housekeeping.
+    /// Carried through even if its client goes away and cancels the request: what was stored must
+    /// still be told to housekeeping.
     async fn put(
         &self,
         ty: &Arc<ResourceType>,
@@ -119,13 +140,10 @@ impl Objects {
             (self.store.clone(), Arc::clone(&self.housekeeper), Arc::clone(ty));
         let writing = async move {
             let (bucket, key) = (bucket(&ty), key(object::namespace(&value), object::name(&value)));
-            let written = store
-                .put(&bucket, &key, expected, |revision| {
-                    set_revision(&mut value, revision);
-                    envelope.seal(&value)
-                })
-                .await;
+            let sealed = envelope.seal(&value);
+            let written = store.put(&bucket, &key, expected, |revision| sealed.at(revision)).await;
             let entry = written.map_err(NotWritten::from)?;
+            set_revision(&mut value, entry.modified);
             // Of two writers the later one must have the last word, whoever gets here first.
             let newest = before
                 .as_ref()
@@ -138,9 +156,9 @@ impl Objects {
                 // What was stored may show less than what was sent.
                 value = envelope.open(&entry.value).unwrap_or(value);
             }
-            Ok(Stored { value, revision: entry.modified })
+            Ok(Stored { value, revision: entry.modified, bytes: entry.value })
         };
-        tokio::spawn(writing).await.unwrap_or_else(|_| Err(abandoned()))
+        Carried::new(writing).await
     }
 
     /// Removes the object; watchers are shown `last` as its final state.
@@ -157,23 +175,16 @@ impl Objects {
         let removing = async move {
             let (bucket, key) = (bucket(&ty), key(object::namespace(&last), object::name(&last)));
             let expected = Expected::Revision(revision);
-            let removed = store
-                .delete(&bucket, &key, expected, |revision| {
-                    set_revision(&mut last, revision);
-                    envelope.seal(&last)
-                })
-                .await;
+            let sealed = envelope.seal(&last);
+            let removed =
+                store.delete(&bucket, &key, expected, |revision| sealed.at(revision)).await;
             let entry = removed.map_err(NotWritten::from)?;
+            set_revision(&mut last, entry.modified);
             housekeeper.removed(&ty, &last);
-            Ok(Stored { value: last, revision: entry.modified })
+            Ok(Stored { value: last, revision: entry.modified, bytes: entry.value })
         };
-        tokio::spawn(removing).await.unwrap_or_else(|_| Err(abandoned()))
+        Carried::new(removing).await
     }
-}
-
-/// The process is ending, or the task broke: whether the write happened is not known.
-fn abandoned() -> NotWritten {
-    NotWritten::Failed(Status::internal("the write was abandoned; its outcome is not known"))
 }
 
 /// What housekeeping needs to know of an object that was replaced.
@@ -206,7 +217,7 @@ fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-fn damaged(ty: &ResourceType, name: &str) -> Status {
+pub(crate) fn damaged(ty: &ResourceType, name: &str) -> Status {
     Status::internal(format!("the stored form of {} \"{name}\" is damaged", ty.group_resource()))
 }
 
@@ -330,6 +341,18 @@ impl Envelope {
         out.freeze()
     }
 
+    /// The answer to a write, a line of its own, from the bytes that were stored. `None` where these are
+    /// not what was written but another view of it.
+    pub(crate) fn line(&self, stored: &Bytes) -> Option<Bytes> {
+        if !self.conversion.is_none() {
+            return None;
+        }
+        let mut out = BytesMut::with_capacity(self.opening.len() + stored.len());
+        self.write(stored, &mut out);
+        out.put_u8(b'\n');
+        Some(out.freeze())
+    }
+
     /// Appends the whole object to `out`.
     pub(crate) fn write(&self, stored: &Bytes, out: &mut BytesMut) {
         if !self.conversion.is_none() {
@@ -360,23 +383,11 @@ impl Envelope {
         Some(value)
     }
 
-    fn seal(&self, value: &Value) -> Bytes {
+    fn seal(&self, value: &Value) -> Sealed {
         let converted = self.conversion.keep(value);
-        let Some(map) = converted.as_ref().unwrap_or(value).as_object() else {
-            return Bytes::new();
-        };
-        // Writing JSON into memory cannot fail. The store keeps what it is given, spare room and
-        // all, so there is none.
-        Bytes::from(serde_json::to_vec(&Content(map)).unwrap_or_default().into_boxed_slice())
-    }
-}
-
-/// An object's fields but for the two that its place says.
-struct Content<'a>(&'a serde_json::Map<String, Value>);
-
-impl serde::Serialize for Content<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let fields = self.0.iter().filter(|(key, _)| *key != "apiVersion" && *key != "kind");
-        serializer.collect_map(fields)
+        match converted.as_ref().unwrap_or(value).as_object() {
+            Some(map) => Sealed::of(map),
+            None => Sealed::of(&serde_json::Map::new()),
+        }
     }
 }

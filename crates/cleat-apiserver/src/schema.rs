@@ -15,6 +15,7 @@ mod emit;
 mod load;
 mod pattern;
 pub mod prune;
+pub(crate) mod repeats;
 pub mod strict;
 pub mod validate;
 

@@ -16,11 +16,12 @@ use crate::bootstrap;
 use crate::clock::Clock;
 use crate::follow::{Digest, Followed};
 use crate::housekeeping::{self, Housekeeper};
-use crate::http;
+use crate::http::Api;
 use crate::metrics::Metrics;
 use crate::objects::Objects;
 use crate::priority::{Bounds, Priority};
 use crate::resource::ResourceType;
+use crate::standing::{Standing, Standings};
 use crate::status::Status;
 use crate::types::{Definitions, Types};
 use crate::user::{MASTERS, User};
@@ -57,6 +58,8 @@ pub(crate) struct Inner {
     pub(crate) webhooks: Followed<Configurations>,
     pub(crate) policies: Followed<PolicyDigest>,
     definitions: Followed<Definitions>,
+    standing_namespaces: Followed<Standings>,
+    standing_definitions: Followed<Standings>,
     rbac: Followed<RbacDigest>,
     services: Followed<Taken>,
     pub(crate) metrics: Metrics,
@@ -101,6 +104,8 @@ impl Server {
             ),
             policies: Followed::new(PolicyDigest::default(), &PolicyDigest::BUCKETS),
             definitions: Followed::new(Definitions::default(), &[Definitions::BUCKET]),
+            standing_namespaces: Followed::new(Standings::default(), &[Standings::NAMESPACES]),
+            standing_definitions: Followed::new(Standings::default(), &[Definitions::BUCKET]),
             rbac: Followed::new(RbacDigest::default(), &RbacDigest::BUCKETS),
             services: Followed::new(Taken::default(), &[Taken::BUCKET]),
             metrics: Metrics::default(),
@@ -122,12 +127,17 @@ impl Server {
 
     /// The same, for requests that are `user`'s unless they carry a token.
     pub fn router_as(&self, user: User) -> axum::Router {
-        http::router(Arc::clone(&self.inner), Some(user))
+        axum::Router::new().fallback_service(Api::new(Arc::clone(&self.inner), Some(user)))
     }
 
     /// The API for connections from outside: who asks is up to certificates and tokens.
     pub fn public_router(&self) -> axum::Router {
-        http::router(Arc::clone(&self.inner), None)
+        axum::Router::new().fallback_service(self.public_api())
+    }
+
+    /// The same without a router around it, for those who only pass requests on.
+    pub fn public_api(&self) -> Api {
+        Api::new(Arc::clone(&self.inner), None)
     }
 
     /// Ends watches and housekeeping. Writes that were answered are safe.
@@ -142,10 +152,20 @@ impl Inner {
         self.definitions.read(self.objects.store(), Definitions::types)
     }
 
+    /// How a namespace stands; `None` if there is none of that name.
+    pub(crate) fn namespace_standing(&self, name: &str) -> Option<Standing> {
+        self.standing_namespaces.read(self.objects.store(), |all| all.of(name))
+    }
+
+    /// How a definition of a custom kind stands; `None` if there is none of that name.
+    pub(crate) fn definition_standing(&self, name: &str) -> Option<Standing> {
+        self.standing_definitions.read(self.objects.store(), |all| all.of(name))
+    }
+
     /// Resolves when the server is asked to stop.
-    pub(crate) async fn stopping(&self) {
+    pub(crate) fn stopping(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut stop = self.stop.subscribe();
-        drop(stop.wait_for(|stopped| *stopped).await);
+        async move { drop(stop.wait_for(|stopped| *stopped).await) }
     }
 
     pub(crate) fn root_certificate(&self) -> Option<String> {

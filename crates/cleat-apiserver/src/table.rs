@@ -159,7 +159,7 @@ pub fn partial_metadata_list<'a>(
     })
 }
 
-fn list_metadata(list: Option<&Value>) -> Value {
+pub(crate) fn list_metadata(list: Option<&Value>) -> Value {
     let mut metadata = Map::new();
     for field in ["resourceVersion", "continue", "remainingItemCount"] {
         let value = list.and_then(|list| list.get(field));

@@ -4,7 +4,9 @@
 //! it with 401; it is only marked as not trusted. What the requests mean is not known here.
 
 mod accept;
+mod crowd;
 mod patience;
+mod stalled;
 mod verifier;
 
 pub use accept::{Peer, ServeOptions, serve};

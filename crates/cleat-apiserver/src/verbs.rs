@@ -18,11 +18,11 @@ pub(crate) mod watch;
 use std::sync::Arc;
 
 use crate::audit::Notes;
-use crate::object;
-use crate::objects::{Objects, Stored};
+use crate::objects::{Objects, Stored, damaged};
 use crate::resource::{ResourceType, Version};
 use crate::schema::Schema;
 use crate::server::Inner;
+use crate::standing::Standing;
 use crate::status::{GroupResource, Status};
 use crate::user::User;
 
@@ -126,24 +126,23 @@ impl<'a> Call<'a> {
             return Ok(());
         }
         let namespaces = &self.server.namespaces;
-        let Some(found) = self.objects().get(namespaces, "v1", "", &self.namespace)? else {
-            return Err(Status::not_found(namespaces.group_resource(), &self.namespace));
-        };
-        if object::at(&found.value, "/status/phase") == Some("Terminating")
-            || object::deletion_timestamp(&found.value).is_some()
-        {
-            let why = format!(
-                "unable to create new content in namespace {} because it is being terminated",
-                self.namespace
-            );
-            let mut status = Status::forbidden(self.gr(), creating, why);
-            status.details.causes.push(crate::status::Cause {
-                reason: "NamespaceTerminating".into(),
-                message: format!("namespace {} is being terminated", self.namespace),
-                field: "metadata.namespace".into(),
-            });
-            return Err(status);
+        match self.server.namespace_standing(&self.namespace) {
+            Some(Standing::Stays) => Ok(()),
+            Some(Standing::Goes) => {
+                let why = format!(
+                    "unable to create new content in namespace {} because it is being terminated",
+                    self.namespace
+                );
+                let mut status = Status::forbidden(self.gr(), creating, why);
+                status.details.causes.push(crate::status::Cause {
+                    reason: "NamespaceTerminating".into(),
+                    message: format!("namespace {} is being terminated", self.namespace),
+                    field: "metadata.namespace".into(),
+                });
+                Err(status)
+            }
+            Some(Standing::Unreadable) => Err(damaged(namespaces, &self.namespace)),
+            None => Err(Status::not_found(namespaces.group_resource(), &self.namespace)),
         }
-        Ok(())
     }
 }

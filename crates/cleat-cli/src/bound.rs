@@ -9,7 +9,7 @@ use cleat_runtime::execute::{Executor, Read};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::Refused;
+use crate::{PlanChanged, Refused};
 
 /// How often somebody who only reports may come in between.
 const MOST_TRIES: usize = 10;
@@ -35,7 +35,7 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// As it is now on the hub, if it is there.
+    /// As it is now on the server that is asked, if it is there.
     pub(crate) async fn read(
         executor: &Executor,
         target: Target,
@@ -61,6 +61,10 @@ impl Bound {
     /// From now on only this state of it is meant: somebody looks at what that would do.
     pub(crate) fn looked_at(&mut self) {
         self.same = Same::State;
+    }
+
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
     }
 
     pub(crate) fn uid(&self) -> &str {
@@ -119,7 +123,7 @@ impl Bound {
             match self.perform(executor, write).await {
                 Outcome::Done(_) | Outcome::NotFound => return Ok(()),
                 Outcome::Refused(refusal) => {
-                    return Err(Refused(format!("the hub refuses: {}", refusal.message)).into());
+                    return Err(Refused(format!("the server refuses: {}", refusal.message)).into());
                 }
                 Outcome::Conflict(_) => self.again(executor).await?,
                 other => bail!("cannot delete {}: {other:?}", self.what),
@@ -148,7 +152,7 @@ impl Bound {
         if self.same == Same::State && !changed.is_empty() {
             let some: Vec<&str> = changed.iter().take(MOST_FIELDS).map(String::as_str).collect();
             let dots = if changed.len() > MOST_FIELDS { ", …" } else { "" };
-            return Err(Refused(format!(
+            return Err(PlanChanged(format!(
                 "{what} changed while it was looked at ({}{dots}); nothing was deleted. Look again \
                  with `cleat preview`",
                 some.join(", ")

@@ -15,7 +15,8 @@ use clap::{Command, ValueEnum};
 #[command(after_help = "Examples:
   source <(cleat completions bash)
   cleat completions zsh > ~/.zfunc/cleat.zsh     and source it in ~/.zshrc
-  cleat completions fish > ~/.config/fish/completions/cleat.fish")]
+  cleat completions fish > ~/.config/fish/completions/cleat.fish
+  cleat completions kubectl > ~/bin/kubectl_complete-cleat     and make it executable, for `kubectl cleat`")]
 pub struct Args {
     shell: Shell,
 }
@@ -25,6 +26,8 @@ enum Shell {
     Bash,
     Zsh,
     Fish,
+    /// What kubectl itself asks, in whatever shell it completes.
+    Kubectl,
 }
 
 /// The command by the name it was called by: installed as `kubectl-cleat` it is `kubectl cleat`.
@@ -46,6 +49,7 @@ pub fn run(args: &Args, command: &mut Command) -> Result<()> {
             format!("autoload -U +X bashcompinit && bashcompinit\n{}", bash(&words))
         }
         Shell::Fish => fish(&words),
+        Shell::Kubectl => kubectl(&words),
     };
     std::io::stdout().lock().write_all(text.as_bytes())?;
     Ok(())
@@ -95,6 +99,27 @@ fn bash(words: &Words) -> String {
     text.push_str(
         "  esac\n  COMPREPLY=($(compgen -W \"$word\" -- \"$current\"))\n}\n\
          complete -o default -F _cleat cleat\n",
+    );
+    text
+}
+
+/// A program that kubectl runs with the words after `kubectl cleat`, the last of which is being typed. The
+/// line after what it prints tells kubectl that files may be meant as well.
+fn kubectl(words: &Words) -> String {
+    let mut text = String::from(
+        "#!/bin/sh\nverbs=\"\"\nwhile [ $# -gt 1 ]; do\n  case \"${verbs:+$verbs }$1\" in\n",
+    );
+    for path in words.keys().filter(|path| !path.is_empty()) {
+        let _ = writeln!(text, "    \"{path}\") verbs=\"{path}\" ;;");
+    }
+    text.push_str("  esac\n  shift\ndone\ncase \"$verbs\" in\n");
+    for (path, Next { verbs, flags }) in words {
+        let all: Vec<&str> = verbs.iter().chain(flags).map(String::as_str).collect();
+        let _ = writeln!(text, "  \"{path}\") words=\"{}\" ;;", all.join(" "));
+    }
+    text.push_str(
+        "esac\nfor word in $words; do\n  case \"$word\" in\n    \"$1\"*) echo \"$word\" ;;\n  \
+         esac\ndone\necho \":0\"\n",
     );
     text
 }
@@ -164,5 +189,22 @@ mod tests {
             return;
         };
         assert_eq!(String::from_utf8_lossy(&output.stdout), "clean\n");
+    }
+
+    /// Only `cleat` was completed, whatever kubectl was asked.
+    #[test]
+    fn kubectl_is_told_what_can_follow() {
+        let mut command = command();
+        command.build();
+        let script = kubectl(&words(&command));
+        let told = |typed: &[&str]| {
+            let asked =
+                std::process::Command::new("sh").args(["-c", &script, "sh"]).args(typed).output();
+            asked.ok().map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+        };
+        let Some(first) = told(&["le"]) else { return };
+        assert_eq!(first, "leftovers\n:0\n");
+        assert_eq!(told(&["leftovers", "clean", "--k"]).as_deref(), Some("--kept\n:0\n"));
+        assert_eq!(told(&["-v", "up", ""]).as_deref(), Some("--dir\n--help\n:0\n"));
     }
 }

@@ -1,4 +1,4 @@
-//! `cleat delete`: deletes from a hub what was looked at first.
+//! `cleat delete`: deletes from a hub, or from any server, what was looked at first.
 
 use std::time::Duration;
 
@@ -8,28 +8,30 @@ use cleat_core::id::{Id, Target};
 use cleat_core::write::Side;
 use cleat_runtime::execute::{Executor, Read};
 use kube::Client;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::Refused;
 use crate::bound::Bound;
 use crate::caution::Thresholds;
 use crate::connection::{HubArgs, Which, block_on, executor};
-use crate::preview::{Leaving, Subject, ask, leaving, still, template_target};
+use crate::explain::locate;
+use crate::output::{Output, told};
+use crate::preview::{Leaving, Patience, Subject, ask, leaving, still, template_target, typed};
 
 /// How often the hub is asked whether it is gone.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// Deletes a manifestwork, manifestworkreplicaset, policy, placementbinding or placement from the hub,
-/// or a configurationpolicy from the server it is on, and waits until it, and everything of it that was
-/// to go, is gone. With `--plan` it does so only if the removal is still the one that
-/// `cleat preview` showed; without, it shows a large one and asks.
+/// or a configurationpolicy or any other object from the server it is on, and waits until it, and
+/// everything of it that was to go, is gone. With `--plan` it does so only if the removal is still the
+/// one that `cleat preview` showed; without, it shows a large one and asks.
 #[derive(clap::Args)]
 pub struct Args {
-    /// As KIND/NAME, such as manifestwork/shop
+    /// As KIND/NAME, such as manifestwork/shop, policy/baseline or deployment/web
     what: String,
-    /// Its namespace; for a work, the cluster's name
+    /// Its namespace; for a work, the cluster's name [default: the context's]
     #[arg(long, short)]
-    namespace: String,
+    namespace: Option<String>,
     /// The hash that `cleat preview delete` printed: refuse if the world has changed since
     #[arg(long)]
     plan: Option<String>,
@@ -44,38 +46,44 @@ pub struct Args {
     /// Only begin
     #[arg(long)]
     no_wait: bool,
+    /// How to print what came of it, also if it was refused
+    #[arg(long, short)]
+    output: Option<Output>,
     #[command(flatten)]
     hub: HubArgs,
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    block_on(delete(args))
+    told(args.output, block_on(delete(args)))
 }
 
 async fn delete(args: &Args) -> Result<()> {
-    let hub_client = Which::from(&args.hub).client().await?;
-    let subject = Subject::parse(&args.what, Some(&args.namespace))?;
+    typed(&args.what)?;
+    let which = Which::from(&args.hub);
+    let usual = which.config().await?.default_namespace;
+    let hub_client = which.client().await?;
+    let namespace = args.namespace.as_deref().unwrap_or(&usual);
+    let subject = Subject::parse(&args.what, Some(namespace))?.placed(&hub_client).await?;
     let agreement = match &args.plan {
         Some(plan) => Agreement::Plan(plan),
         None if args.yes => Agreement::Blind,
         None => Agreement::Asking(args.thresholds),
     };
-    let patience = Duration::from_secs(args.timeout.max(1));
+    let patience = Patience::typed(args.timeout);
     let mut bound = look(&hub_client, &subject, agreement, patience).await?;
     // Who loses copies of policies must be known while that which places them is there.
     let going = if args.no_wait { Vec::new() } else { leaving(&hub_client, &subject).await? };
     let executor = executor(Some(hub_client), None);
     bound.delete(&executor).await?;
     if args.no_wait {
-        println!("{subject} is being deleted");
-        return Ok(());
+        return say(args, &subject, "is being deleted");
     }
-    let (target, uid) = (target(&subject)?, bound.uid());
+    let (target, uid) = (bound.target(), bound.uid());
     let mut told = String::new();
     let mut pause = tokio::time::interval(PAUSE);
     loop {
         pause.tick().await;
-        match executor.read(Side::Hub, &target).await {
+        match executor.read(Side::Hub, target).await {
             Read::Present(object) => {
                 if object.pointer("/metadata/uid").and_then(|value| value.as_str()) != Some(uid) {
                     break;
@@ -91,19 +99,29 @@ async fn delete(args: &Args) -> Result<()> {
         }
     }
     gone_from_clusters(&executor, going).await;
-    println!("{subject} is gone");
-    Ok(())
+    say(args, &subject, "is gone")
+}
+
+fn say(args: &Args, subject: &Subject, what: &str) -> Result<()> {
+    match args.output {
+        Some(output) => output.print(&json!({ "what": subject.to_string(), "state": what })),
+        None => {
+            println!("{subject} {what}");
+            Ok(())
+        }
+    }
 }
 
 /// Begins to delete what somebody agreed to under a plan, for whoever has a client already.
 pub async fn agreed(
     hub_client: &Client,
     what: &str,
-    namespace: &str,
+    namespace: Option<&str>,
     plan: &str,
     patience: Duration,
 ) -> Result<()> {
-    let subject = Subject::parse(what, Some(namespace))?;
+    let subject = Subject::parse(what, namespace)?;
+    let patience = Patience::unwatched(patience);
     let mut bound = look(hub_client, &subject, Agreement::Plan(plan), patience).await?;
     bound.delete(&executor(Some(hub_client.clone()), None)).await
 }
@@ -124,10 +142,11 @@ async fn look(
     hub_client: &Client,
     subject: &Subject,
     agreement: Agreement<'_>,
-    patience: Duration,
+    patience: Patience,
 ) -> Result<Bound> {
     let executor = executor(Some(hub_client.clone()), None);
-    let read = Bound::read(&executor, target(subject)?, subject.to_string()).await?;
+    let target = target(hub_client, subject).await?;
+    let read = Bound::read(&executor, target, subject.to_string()).await?;
     let Some(mut bound) = read else {
         let elsewhere = match subject {
             Subject::Template { .. } => " on this server; choose the context of its cluster",
@@ -144,6 +163,8 @@ async fn look(
         }
     };
     bound.looked_at();
+    // No hub insists on plans of kinds that are not ours.
+    let plan = plan.filter(|_| !matches!(subject, Subject::Object { .. }));
     if let Some(plan) = plan {
         approve(&executor, &mut bound, &plan).await?;
     }
@@ -192,14 +213,24 @@ async fn gone_from_clusters(executor: &Executor, mut going: Vec<Leaving>) {
 
 const POLICY: &str = "policy.open-cluster-management.io";
 
-/// What its own `Deleting` condition says.
-fn waits_for(object: &serde_json::Value) -> String {
-    let conditions = object.pointer("/status/conditions").and_then(|value| value.as_array());
-    let deleting = conditions.into_iter().flatten().find(|one| one["type"] == "Deleting");
-    deleting.and_then(|one| one["message"].as_str()).unwrap_or_default().to_owned()
+/// What its own `Deleting` condition says, or else which finalizers hold it.
+fn waits_for(object: &Value) -> String {
+    let all =
+        |pointer: &str| object.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+    let deleting = all("/status/conditions").find(|one| one["type"] == "Deleting");
+    if let Some(says) = deleting.and_then(|one| one["message"].as_str()) {
+        return says.to_owned();
+    }
+    let finalizers: Vec<&str> = all("/metadata/finalizers").filter_map(Value::as_str).collect();
+    match finalizers.is_empty() {
+        true => String::new(),
+        false => {
+            format!("waiting for {}; `cleat explain` says whose turn it is", finalizers.join(", "))
+        }
+    }
 }
 
-fn target(subject: &Subject) -> Result<Target> {
+async fn target(client: &Client, subject: &Subject) -> Result<Target> {
     const WORK: &str = "work.open-cluster-management.io";
     const CLUSTER: &str = "cluster.open-cluster-management.io";
     let (group, version, resource, namespace, name) = match subject {
@@ -217,9 +248,8 @@ fn target(subject: &Subject) -> Result<Target> {
         Subject::Template { namespace, name } => return Ok(template_target(namespace, name)),
         Subject::Leave { .. } => bail!("clusters leave with `cleat unjoin`"),
         Subject::Apply { .. } => bail!("what a file says is applied, not deleted"),
-        Subject::Object { .. } => {
-            let hint = format!("{subject} is no kind of ours; `kubectl delete` deletes it");
-            return Err(Refused(hint).into());
+        Subject::Object { kind, namespace, name } => {
+            return locate(client, kind, name, namespace.as_deref().unwrap_or_default()).await;
         }
     };
     let id = Id {
@@ -229,4 +259,20 @@ fn target(subject: &Subject) -> Result<Target> {
         name: name.clone(),
     };
     Ok(Target { version: version.to_owned(), id })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_said_what_a_plain_object_waits_for() {
+        let says = json!([{ "type": "Deleting", "message": "waits for pods shop/a" }]);
+        let mut object = json!({ "metadata": { "finalizers": ["example.com/hold"] } });
+        let held = "waiting for example.com/hold; `cleat explain` says whose turn it is";
+        assert_eq!(waits_for(&object), held);
+        object["status"] = json!({ "conditions": says });
+        assert_eq!(waits_for(&object), "waits for pods shop/a");
+        assert_eq!(waits_for(&json!({ "metadata": {} })), "");
+    }
 }

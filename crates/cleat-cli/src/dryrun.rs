@@ -241,6 +241,8 @@ impl Tried {
         let run = dry_run(Input {
             name: self.name.clone(),
             namespace: self.namespace.clone(),
+            labels: self.labels.clone(),
+            annotations: self.annotations.clone(),
             spec: self.spec.clone(),
             templates,
             world,

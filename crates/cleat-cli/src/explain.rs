@@ -25,7 +25,7 @@ use kube::config::Kubeconfig;
 use self::answer::Servers;
 use self::kinds::Table;
 use crate::connection::{ClusterArgs, Which, block_on};
-use crate::{HALTED, REFUSED, Refused};
+use crate::{HALTED, Misunderstood, REFUSED, Refused};
 
 /// How many questions are under way at the same time.
 const AT_ONCE: usize = 8;
@@ -180,7 +180,7 @@ fn named(what: &[String]) -> Result<(String, String)> {
         Some((kind, name)) if !kind.is_empty() && !name.is_empty() && !name.contains('/') => {
             Ok((kind.to_owned(), name.to_owned()))
         }
-        _ => Err(Refused(format!(
+        _ => Err(Misunderstood(format!(
             "{:?} is not KIND/NAME; write, for example, `cleat explain namespace/shop`",
             what.join(" ")
         ))
@@ -360,6 +360,6 @@ mod tests {
             let expected = expected.map(|(kind, name)| (kind.to_owned(), name.to_owned()));
             assert_eq!(read, expected, "{what:?}");
         }
-        assert!(named(&words(&["shop"])).unwrap_err().is::<Refused>());
+        assert!(named(&words(&["shop"])).unwrap_err().is::<Misunderstood>());
     }
 }

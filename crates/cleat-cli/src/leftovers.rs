@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use anyhow::{Context as _, Result};
-use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Untold, condition};
+use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Reason, Untold, condition};
 use cleat_core::condition::find;
 use cleat_core::leave::clean::id;
 use jiff::Timestamp;
@@ -175,9 +175,17 @@ fn notes(records: &[LeftoverRecord]) -> Vec<String> {
                  record only as believed, or not at all."
             ));
         }
-        for Untold { source, count } in &spec.untold {
+        for Untold { source, policy, count } in &spec.untold {
+            if *policy && spec.reason == Reason::Kept {
+                notes.insert(format!(
+                    "Of the policy {source} there were {count} more objects than the hub can be told of: \
+                     what its templates pruned of those was not read once more."
+                ));
+                continue;
+            }
+            let kind = if *policy { "policy" } else { "work" };
             notes.insert(format!(
-                "Of {source} there were {count} more objects than are listed; `cleat leftovers \
+                "Of the {kind} {source} there were {count} more objects than are listed; `cleat leftovers \
                  clean` finds those that its ledger or its templates on the cluster still list."
             ));
         }

@@ -13,21 +13,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use clap::ValueEnum;
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_core::preview::changes;
 use kube::Client;
 use serde_json::Value;
 
 pub use self::apply::How;
-pub(crate) use self::ask::{Foreseen, ask};
+pub(crate) use self::ask::{Foreseen, Patience, ask};
 pub(crate) use self::direct::template_target;
 pub(crate) use self::questions::{Leaving, leaving};
 pub(crate) use self::show::summary;
-pub(crate) use self::subject::Subject;
-use crate::Refused;
+pub(crate) use self::subject::{Subject, typed};
+use crate::PlanChanged;
 use crate::connection::{HubArgs, Which, block_on};
 use crate::dryrun::objects;
+use crate::output::{Output, told};
 use crate::strategy::Strategy;
 
 /// How many differences between two plans are told.
@@ -67,7 +67,7 @@ enum Verb {
     Delete {
         /// As KIND/NAME, such as manifestwork/shop, policy/baseline or deployment/web
         what: String,
-        /// Its namespace; for a work, the cluster's name
+        /// Its namespace; for a work, the cluster's name [default: the context's]
         #[arg(long, short)]
         namespace: Option<String>,
     },
@@ -107,12 +107,6 @@ enum Verb {
     },
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Output {
-    Json,
-    Yaml,
-}
-
 impl Args {
     fn reads_standard_input(&self) -> bool {
         let input = |path: &PathBuf| path.as_os_str() == "-";
@@ -121,27 +115,34 @@ impl Args {
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    block_on(async {
-        let hub_client = Which::from(&args.hub).client().await?;
-        if args.watch {
-            return watch::watch(args, &hub_client).await;
-        }
-        let subject = subject(args)?;
-        let patience = Duration::from_secs(args.timeout.max(1));
-        let foreseen = match &args.verb {
-            Verb::Apply { plan: Some(plan), .. } => {
-                still(&hub_client, &subject, plan, patience).await
-            }
-            _ => ask(&hub_client, &subject, patience).await,
-        };
-        print(args, &foreseen.with_context(|| subject.purpose())?)
-    })
+    told(args.output, block_on(look(args)))
 }
 
-/// What is asked about.
-fn subject(args: &Args) -> Result<Subject> {
+async fn look(args: &Args) -> Result<()> {
+    if let Verb::Delete { what, .. } = &args.verb {
+        typed(what)?;
+    }
+    let which = Which::from(&args.hub);
+    let usual = which.config().await?.default_namespace;
+    let hub_client = which.client().await?;
+    if args.watch {
+        return watch::watch(args, &hub_client, &usual).await;
+    }
+    let subject = subject(args, &usual)?.placed(&hub_client).await?;
+    let patience = Patience::typed(args.timeout);
+    let foreseen = match &args.verb {
+        Verb::Apply { plan: Some(plan), .. } => still(&hub_client, &subject, plan, patience).await,
+        _ => ask(&hub_client, &subject, patience).await,
+    };
+    print(args, &foreseen.with_context(|| subject.purpose())?)
+}
+
+/// What is asked about. `usual`: the namespace of what is typed without one.
+fn subject(args: &Args, usual: &str) -> Result<Subject> {
     Ok(match &args.verb {
-        Verb::Delete { what, namespace } => Subject::parse(what, namespace.as_deref())?,
+        Verb::Delete { what, namespace } => {
+            Subject::parse(what, Some(namespace.as_deref().unwrap_or(usual)))?
+        }
         Verb::Apply { filename, namespace, server_side, force_conflicts, replace, plan: _ } => {
             let documents = apply::documents(objects(filename)?, namespace.as_deref())?;
             let how = match (replace, server_side) {
@@ -161,8 +162,11 @@ fn subject(args: &Args) -> Result<Subject> {
 fn print(args: &Args, foreseen: &Foreseen) -> Result<()> {
     let text = match args.output {
         None => show::text(foreseen, show::colours()),
-        Some(Output::Json) => serde_json::to_string_pretty(&show::value(foreseen))? + "\n",
-        Some(Output::Yaml) => serde_saphyr::to_string(&show::value(foreseen))?,
+        // Several documents follow each other.
+        Some(Output::Yaml) if args.watch => {
+            format!("---\n{}", Output::Yaml.written(&show::value(foreseen))?)
+        }
+        Some(output) => output.written(&show::value(foreseen))?,
     };
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -178,7 +182,7 @@ pub async fn foresee(
     patience: Duration,
 ) -> Result<Value> {
     let subject = Subject::parse(what, namespace)?;
-    Ok(show::value(&ask(client, &subject, patience).await?))
+    Ok(show::value(&ask(client, &subject, Patience::unwatched(patience)).await?))
 }
 
 /// What applying these objects would do, as `-o json` prints it, to whoever has a client already.
@@ -198,7 +202,8 @@ pub async fn foresee_given(
     patience: Duration,
 ) -> Result<Value> {
     let documents = apply::documents(documents, None)?;
-    Ok(show::value(&ask(client, &Subject::Apply { documents, how }, patience).await?))
+    let subject = Subject::Apply { documents, how };
+    Ok(show::value(&ask(client, &subject, Patience::unwatched(patience)).await?))
 }
 
 /// Looks again at what somebody agreed to under this hash, and refuses if it is not that any more.
@@ -206,22 +211,32 @@ pub(crate) async fn still(
     hub_client: &Client,
     subject: &Subject,
     plan: &str,
-    patience: Duration,
+    patience: Patience,
 ) -> Result<Foreseen> {
     let foreseen = ask(hub_client, subject, patience).await?;
     if foreseen.plan == plan {
         return Ok(foreseen);
     }
-    let before = ask::earlier(hub_client, subject, plan).await?;
+    // What was looked at where it is, nobody wrote down.
+    let here = matches!(subject, Subject::Object { .. } | Subject::Template { .. });
+    let here = here && foreseen.asked.is_empty();
+    let before = match here {
+        true => None,
+        false => ask::earlier(hub_client, subject, plan).await?,
+    };
     let different = before.map(|before| changes(&before, &foreseen.parts(), MOST_CHANGES));
     let different = match different {
         Some(different) if different.is_empty() => {
             "the objects are the same, but not what the hub says of it".to_owned()
         }
         Some(different) => different.join("\n  "),
+        None if here => format!(
+            "no hub keeps that plan, so what differs cannot be told; now it is: {}",
+            summary(&foreseen)
+        ),
         None => "the plan is not on the hub any more, so what differs cannot be told".to_owned(),
     };
-    Err(Refused(format!(
+    Err(PlanChanged(format!(
         "this is not plan {plan} any more but {}; nothing was done:\n  {different}\nLook again with \
          `cleat preview`",
         foreseen.plan

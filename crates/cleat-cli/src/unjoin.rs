@@ -28,7 +28,7 @@ use crate::bound::Bound;
 use crate::caution::Thresholds;
 use crate::connection::{HubArgs, Which, block_on, executor};
 use crate::delete::approve;
-use crate::preview::{Subject, ask, still};
+use crate::preview::{Patience, Subject, ask, still};
 use crate::strategy::Strategy;
 use crate::{Halted, Refused};
 
@@ -125,7 +125,7 @@ async fn agreed(
 ) -> Result<Option<String>> {
     let strategy = args.remove_strategy.map(RemoveStrategy::from);
     let subject = Subject::Leave { cluster: args.name.clone(), strategy };
-    let patience = Duration::from_secs(args.timeout.max(1));
+    let patience = Patience::typed(args.timeout);
     if let Some(plan) = &args.plan {
         drop(still(hub_client, &subject, plan, patience).await?);
         bound.looked_at();
@@ -224,8 +224,7 @@ async fn follow(args: &Args, hub_client: &Client, cluster: &ManagedCluster) -> R
         if halted && !args.keep_waiting && (!known || begun.elapsed() > RETRIES) {
             progress.end();
             let said = find(&status.conditions, condition::UNJOIN_FAILED);
-            let said = said.map(|said| said.message.clone()).unwrap_or_default();
-            return Err(Halted(progress::list(&args.name, &said, &carried)).into());
+            return Err(Halted(progress::list(&args.name, said, &carried)).into());
         }
     }
 }
@@ -243,6 +242,9 @@ async fn summary(hub_client: &Client, cluster: &ManagedCluster, name: &str) -> R
             "{name} has left; {} there ({}): `cleat leftovers show {name}`",
             number(left, "object stays", "objects stay"),
             reason.as_str()
+        ),
+        Some(_) if found.iter().any(|record| !record.spec.untold.is_empty()) => println!(
+            "{name} has left; nothing of the fleet is known to stay there: `cleat leftovers show {name}`"
         ),
         _ => println!("{name} has left; nothing of the fleet stays there"),
     }

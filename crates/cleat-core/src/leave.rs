@@ -22,4 +22,5 @@ mod supposed;
 #[cfg(test)]
 mod tests;
 
+pub use obstacle::beyond;
 pub use report::{Verdict, counts, report};

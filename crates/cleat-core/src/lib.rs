@@ -18,6 +18,7 @@ pub mod explain;
 pub mod id;
 pub mod lease;
 pub mod leave;
+pub mod metrics;
 pub mod name;
 pub mod number;
 pub mod placement;

@@ -26,7 +26,7 @@ mod status;
 mod tracking;
 
 pub use event::{Remark, apart};
-pub use interval::duration;
+pub use interval::{duration, looks_by_itself};
 pub use memory::{Deed, Memory};
 pub use plan::{Reads, is_due, must_be_sure, namespaces, plan, reads};
 pub use reader::{Question, Tried};

@@ -19,12 +19,12 @@ mod template;
 
 pub use adrift::is_adrift;
 pub use event::announce;
-pub use gone::to_be_seen_gone;
+pub use gone::{is_forgotten, to_be_seen_gone};
 pub(crate) use history::moment;
 pub use history::{Told, told};
 pub use observed::Observed;
 pub use plan::{Depends, dependencies, plan, template_ids};
-pub use removal::{is_untold, listed, made_kinds, mute, stranded};
+pub use removal::{is_over, is_untold, listed, made_kinds, mute, stranded, unsettled};
 pub use report::{Verdict, report};
 
 /// Holds a replica on the hub until what its templates made was let go of on the cluster, so that the

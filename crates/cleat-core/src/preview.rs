@@ -9,8 +9,11 @@ mod applied;
 mod differences;
 mod digest;
 mod expire;
+mod fleet;
 pub mod guard;
 mod large;
+mod owned;
+mod together;
 
 #[cfg(test)]
 mod tests;
@@ -20,4 +23,7 @@ pub use applied::three_way;
 pub use differences::differences;
 pub use digest::{Believed, Part, changes, plan_hash};
 pub use expire::{Expiring, expire};
+pub use fleet::unlooked_at;
 pub use large::{Limits, deletes_anew, large};
+pub use owned::{is_custom, owned, owns_anywhere};
+pub use together::together;

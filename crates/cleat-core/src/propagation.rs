@@ -29,6 +29,7 @@ mod replica;
 mod report;
 mod root;
 mod rotation;
+mod tell;
 mod unresolved;
 
 use alloc::collections::BTreeMap;
@@ -50,6 +51,7 @@ use self::replica::Wanted;
 pub use self::report::{Verdict, report};
 pub use self::root::Root;
 pub use self::rotation::{EncryptionKey, rotate};
+pub use self::tell::{Few, Said, Spent, Told, few, written};
 pub use self::unresolved::unresolved;
 
 use crate::placement::Cluster;
@@ -88,7 +90,7 @@ pub struct Observed {
     /// What failed lately.
     pub setbacks: Setbacks,
     /// What was said of clusters lately.
-    pub told: BTreeMap<String, String>,
+    pub told: Told,
 }
 
 /// Whether a server was asked for all that decides what goes.
@@ -100,7 +102,13 @@ pub enum Asked {
     Failed(String),
     /// It was, and these kinds are defined since then. What is not there was taken along by an older
     /// definition, for all anybody knows, where a replica is older than the definition.
-    Since { bindings: Timestamp, sets: Timestamp, placements: Timestamp },
+    Since {
+        bindings: Timestamp,
+        sets: Timestamp,
+        placements: Timestamp,
+        /// A hub may do without the kind. None: its definition is going, or gone.
+        rules: Option<Timestamp>,
+    },
 }
 
 /// By cluster.
@@ -227,7 +235,7 @@ impl<'a> Spread<'a> {
     /// What is missing that may have placed the replica, and was perhaps not taken away by anybody:
     /// its kind was.
     fn lost(&self, seen: &Observed, replica: &Replica) -> Option<String> {
-        let Asked::Since { bindings, sets, placements } = &seen.asked else { return None };
+        let Asked::Since { bindings, sets, placements, rules } = &seen.asked else { return None };
         let younger = |since: &Timestamp| replica.created.is_none_or(|created| *since > created);
         let lost = |what: String| {
             Some(format!(
@@ -236,17 +244,26 @@ impl<'a> Spread<'a> {
                 replica.cluster, replica.name
             ))
         };
-        if self.links.is_empty() && younger(bindings) {
-            return lost("there is no PlacementBinding of it".into());
-        }
         let mut named = seen.bindings.iter().flat_map(|binding| &binding.sets);
         let gone =
             named.find(|name| !seen.sets.contains_key(&(seen.key.0.clone(), (*name).clone())));
         if let Some(set) = gone.filter(|_| younger(sets)) {
             return lost(format!("there is no PolicySet {set}"));
         }
-        let placement = self.links.missing().filter(|_| younger(placements))?;
-        lost(format!("there is no Placement {placement}"))
+        if self.links.is_empty() && younger(bindings) {
+            return lost("there is no PlacementBinding of it".into());
+        }
+        let gone = self.links.missing().find(|source| match source {
+            Source::Placement(_) => younger(placements),
+            Source::Rule(_) => rules.as_ref().is_none_or(younger),
+        })?;
+        match (gone, rules) {
+            (Source::Rule(_), None) => Some(format!(
+                "there is no {gone}, and the definition of that kind is going or gone, and its \
+                 objects with it"
+            )),
+            _ => lost(format!("there is no {gone}")),
+        }
     }
 }
 

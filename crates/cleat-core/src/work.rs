@@ -4,12 +4,14 @@
 //! [`report`] turns the same into what the hub is told. Read `plan` first: it is the whole life.
 
 pub(crate) mod along;
+pub mod asking;
 pub mod contents;
 pub mod converge;
 pub mod feedback;
 pub mod ignore;
 pub mod judge;
 pub mod kind_order;
+pub mod leaving;
 pub mod ledger;
 pub mod matching;
 pub mod merge;

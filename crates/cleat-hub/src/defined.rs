@@ -26,12 +26,24 @@ impl From<kube::Error> for Unsure {
 
 /// Since when the kind is defined.
 pub(crate) async fn since(client: &Client, kind: Kind) -> Result<Timestamp, Unsure> {
-    let [group, _, _, plural] = kind;
-    let name = format!("{plural}.{group}");
+    let since = perhaps_since(client, kind).await?;
+    since.ok_or_else(|| Unsure::Undefined(definition(kind)))
+}
+
+/// The same of a kind that a hub may do without. None: its definition is going or gone.
+pub(crate) async fn perhaps_since(
+    client: &Client,
+    kind: Kind,
+) -> Result<Option<Timestamp>, Unsure> {
+    let name = definition(kind);
     let definitions: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client.clone());
     let found = definitions.get_metadata_opt(&name).await?;
-    match found.filter(|found| found.metadata.deletion_timestamp.is_none()) {
-        Some(found) => Ok(found.metadata.creation_timestamp.map_or(Timestamp::MIN, |time| time.0)),
-        None => Err(Unsure::Undefined(name)),
-    }
+    let whole = found.filter(|found| found.metadata.deletion_timestamp.is_none());
+    Ok(whole.map(|found| found.metadata.creation_timestamp.map_or(Timestamp::MIN, |time| time.0)))
+}
+
+/// What the definition of a kind is called.
+fn definition(kind: Kind) -> String {
+    let [group, _, _, plural] = kind;
+    format!("{plural}.{group}")
 }

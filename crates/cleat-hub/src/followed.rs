@@ -73,9 +73,13 @@ impl<T: Kept> Followed<T> {
         there.map(|(_, item)| Arc::clone(item)).collect()
     }
 
+    /// In order of their keys.
+    pub(crate) fn all(&self) -> Vec<Arc<T>> {
+        self.state().items.values().cloned().collect()
+    }
+
     pub(crate) fn every(&self, mut visit: impl FnMut(&T)) {
-        let items: Vec<Arc<T>> = self.state().items.values().cloned().collect();
-        items.iter().for_each(|item| visit(item));
+        self.all().iter().for_each(|item| visit(item));
     }
 
     fn state(&self) -> MutexGuard<'_, State<T>> {

@@ -12,6 +12,7 @@ use kube::Client;
 use crate::automation;
 use crate::followed::{Followed, Key};
 use crate::kinds::{DECISION, PLACEMENT, PREVIEW, SET, WORK, every};
+use crate::metrics::Metrics;
 use crate::placement::{self, Placements};
 use crate::previews::{self, Question};
 use crate::propagation::{self, Propagation, rotation};
@@ -27,6 +28,22 @@ pub struct Config {
     pub hub_client: Client,
     /// Look only after the sets of this namespace; all of them without.
     pub namespace: Option<String>,
+    /// Functions that the templates of policies may not use on the hub.
+    pub denied_functions: Vec<String>,
+    /// What is told of policies in numbers.
+    pub metrics: Metrics,
+}
+
+impl Config {
+    /// What `cleat hub` uses unless told otherwise.
+    pub fn new(hub_client: Client) -> Self {
+        Self {
+            hub_client,
+            namespace: None,
+            denied_functions: Vec::new(),
+            metrics: Metrics::default(),
+        }
+    }
 }
 
 /// How many sets are looked after at the same time.
@@ -41,7 +58,7 @@ const KEYS_AT_ONCE: usize = 4;
 
 /// Runs the hub's controllers until `stop` says so; then what is under way ends, and no more begins.
 pub async fn run(config: Config, mut stop: Stop) {
-    let Config { hub_client, namespace } = config;
+    let Config { hub_client, namespace, denied_functions, metrics } = config;
     let executor = Executor::new(execute::Config {
         hub: Some(hub_client.clone()),
         field_manager: Some(MANAGER.to_owned()),
@@ -69,8 +86,15 @@ pub async fn run(config: Config, mut stop: Stop) {
         cx.decisions.clone(),
         cx.clusters.clone(),
     );
-    let spreading =
-        Propagation::new(executor.clone(), hub_client.clone(), namespace.clone(), &placing, &tasks);
+    let spreading = Propagation::new(
+        executor.clone(),
+        hub_client.clone(),
+        namespace.clone(),
+        denied_functions,
+        &placing,
+        &tasks,
+    );
+    metrics.about(&spreading.policies);
     let keys = rotation::Keys::follow(&spreading, &tasks);
     let (to_spread, all_works, waits) = (spreading.clone(), works.clone(), leaving.clone());
     let queue = sets.clone();

@@ -7,6 +7,7 @@ mod defined;
 mod followed;
 pub mod hub;
 mod kinds;
+mod metrics;
 mod mirror;
 mod placement;
 pub mod prepare;
@@ -20,6 +21,7 @@ mod ttl;
 mod view;
 mod written;
 
+pub use metrics::Metrics;
 pub use placement::outlook as placement_outlook;
 pub use propagation::outlook;
 pub use replicaset::outlook as set_outlook;

@@ -12,15 +12,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cleat_core::propagation::{self as core, Asked, Observed, Setbacks, Source, Standing};
+use cleat_core::propagation::{
+    self as core, Asked, Observed, Setbacks, Source, Spent, Standing, Told,
+};
 use cleat_core::replicaset::Decided;
 use cleat_core::write::{Action, Outcome};
 use cleat_runtime::execute::Executor;
 use cleat_runtime::queue::{Queue, Wake};
 use kube::Client;
-use tokio::time::Instant;
 
-use self::templates::Templates;
+use self::templates::{Purpose, Resolver, Templates};
 use self::view::{Policy, PolicyBinding, Rule, Set};
 use crate::followed::{Followed, Key};
 use crate::placement::Placements;
@@ -51,15 +52,9 @@ pub(crate) struct Propagation {
 struct Memory {
     setbacks: Setbacks,
     unsure_since: Option<jiff::Timestamp>,
-    told: BTreeMap<String, String>,
-    /// How many events were told lately, and since when.
-    events: Option<(u32, Instant)>,
+    told: Told,
+    spent: Spent,
 }
-
-/// As many events of a root are told at once, and one more each [`PER_EVENT`]: a policy for a
-/// thousand clusters has nothing to say a thousand times.
-const MOST_EVENTS: u32 = 25;
-const PER_EVENT: Duration = Duration::from_secs(300);
 
 /// When to look again at what could not be read or told.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
@@ -69,12 +64,15 @@ impl Propagation {
         executor: Executor,
         hub_client: Client,
         namespace: Option<String>,
+        denied_functions: Vec<String>,
         placing: &Placements,
         tasks: &cleat_runtime::tasks::Tasks,
     ) -> Self {
         let roots = Queue::new();
+        let resolver = Resolver::new(hub_client.clone(), executor.clone(), Purpose::Use);
+        let resolver = resolver.denying(denied_functions);
         Self {
-            templates: Templates::new(hub_client.clone(), executor.clone(), roots.clone(), tasks),
+            templates: Templates::new(resolver, roots.clone(), tasks),
             executor,
             hub_client,
             namespace,
@@ -193,25 +191,29 @@ impl Propagation {
         })
     }
 
-    /// Which of them may be told now.
-    fn few(&self, key: &Key, mut events: Vec<core::Event>) -> Vec<core::Event> {
+    /// Tells those of the events that there is room for. Answers when to come back for the rest.
+    async fn tell_events(
+        &self,
+        seen: &Observed,
+        events: Vec<core::Event>,
+        told: &mut Told,
+    ) -> Option<Duration> {
         if events.is_empty() {
-            return events;
+            return None;
         }
-        let mut memories = self.memories();
-        let spent = &mut memories.entry(key.clone()).or_default().events;
-        let now = Instant::now();
-        let (mut count, mut since) = spent.unwrap_or((0, now));
-        while count > 0 && now.duration_since(since) >= PER_EVENT {
-            count -= 1;
-            since += PER_EVENT;
+        let few = {
+            let mut memories = self.memories();
+            let spent = &mut memories.entry(seen.key.clone()).or_default().spent;
+            core::few(events, told, spent, seen.now)
+        };
+        let actions = core::events(seen, &few.events);
+        let done: Vec<Outcome> =
+            self.executor.execute([actions]).await.into_iter().flatten().collect();
+        for outcome in done.iter().filter(|outcome| !outcome.is_done()) {
+            tracing::debug!(?outcome, "an event was not told");
         }
-        // Warnings first, should there be too many.
-        events.sort_by_key(|event| !event.warning);
-        events.truncate(usize::try_from(MOST_EVENTS.saturating_sub(count)).unwrap_or_default());
-        let told = u32::try_from(events.len()).unwrap_or(MOST_EVENTS);
-        *spent = Some((count.saturating_add(told), if count == 0 { now } else { since }));
-        events
+        let again = core::written(told, &few.events, &done);
+        [few.again, again].into_iter().flatten().min().and_then(|after| after.try_into().ok())
     }
 }
 
@@ -242,10 +244,14 @@ pub(crate) async fn pass(cx: Propagation, key: Key) -> Wake {
     }
     let done = cx.executor.execute(&plan).await;
     written::log("copies", &plan, &done);
-    let verdict = core::report(&seen, &plan, &done);
+    let mut verdict = core::report(&seen, &plan, &done);
     let mut wake = verdict.wake.and_then(|after| Duration::try_from(after).ok());
     let mut sooner = |after: Duration| wake = Some(wake.map_or(after, |wake| wake.min(after)));
     if let Some(after) = again {
+        sooner(after);
+    }
+    // Before the status says so: what it says is not told again after a restart.
+    if let Some(after) = cx.tell_events(&seen, verdict.events, &mut verdict.told).await {
         sooner(after);
     }
     if let Some(status) = verdict.status
@@ -259,15 +265,6 @@ pub(crate) async fn pass(cx: Propagation, key: Key) -> Wake {
         memory.setbacks = verdict.setbacks;
         memory.unsure_since = verdict.unsure_since;
         memory.told = verdict.told;
-    }
-    let events = cx.few(&key, verdict.events);
-    if !events.is_empty() {
-        let events = core::events(&seen, &events);
-        for outcome in cx.executor.execute([events]).await.into_iter().flatten() {
-            if !outcome.is_done() {
-                tracing::debug!(?outcome, "an event was not told");
-            }
-        }
     }
     wake.map_or(Wake::OnChange, Wake::After)
 }

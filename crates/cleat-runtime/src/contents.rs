@@ -40,6 +40,20 @@ pub async fn found_anywhere(client: &Client, kinds: &Kinds) -> Result<Vec<Found>
     lists(client, kinds.everything().await?, None).await
 }
 
+/// The objects of one kind.
+pub struct Instances {
+    /// No more of them than somebody wanted to look at.
+    pub found: Vec<Found>,
+    pub count: u64,
+}
+
+/// How many objects there are of one kind, and what at least `most` of them are, if there are so many.
+pub async fn instances(client: &Client, kind: &Mapped, most: usize) -> Result<Instances, String> {
+    let (found, more) = list_some(client, kind, None, most).await?;
+    let count = (found.len() as u64).saturating_add(more);
+    Ok(Instances { found, count })
+}
+
 async fn lists(
     client: &Client,
     kinds: Vec<Mapped>,
@@ -59,6 +73,16 @@ async fn list(
     kind: &Mapped,
     namespace: Option<&str>,
 ) -> Result<Vec<Found>, String> {
+    list_some(client, kind, namespace, usize::MAX).await.map(|(found, _)| found)
+}
+
+/// The first pages of a list, until there are at least `most` objects, and how many come after them.
+async fn list_some(
+    client: &Client,
+    kind: &Mapped,
+    namespace: Option<&str>,
+    most: usize,
+) -> Result<(Vec<Found>, u64), String> {
     let Mapped { group, version, resource, namespaced: _ } = kind;
     let named =
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, ""), resource);
@@ -67,7 +91,7 @@ async fn list(
         None => Api::all_with(client.clone(), &named),
     };
     let mut params = ListParams::default().limit(PAGE);
-    let mut found = Vec::new();
+    let (mut found, mut more) = (Vec::new(), 0);
     loop {
         let asked = tokio::time::timeout(wire::PATIENCE, api.list_metadata(&params)).await;
         let page = match asked {
@@ -78,12 +102,13 @@ async fn list(
             Err(_) => return Err(format!("{resource}: the server does not answer")),
         };
         found.extend(page.items.into_iter().map(|one| read(kind, one.metadata)));
+        more = page.metadata.remaining_item_count.unwrap_or_default();
         match page.metadata.continue_.filter(|next| !next.is_empty()) {
-            Some(next) => params.continue_token = Some(next),
-            None => break,
+            Some(next) if found.len() < most => params.continue_token = Some(next),
+            _ => break,
         }
     }
-    Ok(found)
+    Ok((found, u64::try_from(more).unwrap_or_default()))
 }
 
 fn read(kind: &Mapped, metadata: ObjectMeta) -> Found {
@@ -100,6 +125,7 @@ fn read(kind: &Mapped, metadata: ObjectMeta) -> Found {
         owners: metadata.owner_references.unwrap_or_default().into_iter().map(owner).collect(),
         account,
         labels: metadata.labels.unwrap_or_default(),
+        finalizers: metadata.finalizers.unwrap_or_default(),
     }
 }
 

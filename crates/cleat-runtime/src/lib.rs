@@ -6,6 +6,7 @@ pub mod census;
 pub mod clock;
 pub mod connect;
 pub mod contents;
+pub mod definitions;
 pub mod execute;
 pub mod follow;
 pub mod kinds;

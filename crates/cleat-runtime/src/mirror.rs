@@ -50,6 +50,8 @@ pub enum Look {
 pub enum Reason {
     /// Nobody said that they care, or the answer is not here yet.
     NotReadYet,
+    /// The kind cannot be watched.
+    Unwatchable,
     Forbidden(String),
     /// The server did not answer since then, beyond what is normal.
     Unreachable {
@@ -62,6 +64,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotReadYet => f.write_str("not read yet"),
+            Self::Unwatchable => f.write_str("watch not supported on this resource"),
             Self::Forbidden(message) => write!(f, "not allowed to look: {message}"),
             Self::Unreachable { since, message } => {
                 write!(f, "unreachable since {since:.0}: {message}")

@@ -121,11 +121,16 @@ async fn carry(
             *revision = None;
             Ended::Faulty(Fault::NoSuchKind)
         }
+        // Its list was not told to have ended.
+        Fault::Unwatchable => {
+            *revision = None;
+            Ended::Faulty(Fault::Unwatchable)
+        }
         fault => Ended::Faulty(fault),
     };
     loop {
-        let from = match revision.take().filter(|_| sink.wish() != Wish::List) {
-            Some(from) => from,
+        let (from, listed) = match revision.take().filter(|_| sink.wish() != Wish::List) {
+            Some(from) => (from, false),
             None => {
                 sink.list_began();
                 let listed = watch::list(
@@ -135,18 +140,20 @@ async fn carry(
                     |objects, of| sink.listed(objects, of),
                 );
                 match listed.await {
-                    Ok(at) => {
-                        sink.list_ended(&at);
-                        sink.up();
-                        *failures = 0;
-                        at
-                    }
+                    Ok(at) => (at, true),
                     Err(fault) => return faulty(fault, revision),
                 }
             }
         };
         *revision = Some(from.clone());
-        let mut events = match Events::open(client, &source, &from).await {
+        let opened = Events::open(client, &source, &from).await;
+        // Where nobody tells of what comes after it, a list says nothing of what is there now.
+        if listed && !matches!(opened, Err(Fault::Unwatchable)) {
+            sink.list_ended(&from);
+            sink.up();
+            *failures = 0;
+        }
+        let mut events = match opened {
             Ok(events) => events,
             Err(fault) => return faulty(fault, revision),
         };
@@ -238,7 +245,9 @@ pub(crate) fn revision_of(object: &RawValue) -> Option<String> {
 /// which it gives back.
 async fn rest(sink: &impl Sink, fault: &Fault, failures: u32) -> bool {
     let pause = match fault {
-        Fault::Forbidden(_) | Fault::NoSuchKind if failures > PERSISTENT => LONG_PAUSE,
+        Fault::Forbidden(_) | Fault::NoSuchKind | Fault::Unwatchable if failures > PERSISTENT => {
+            LONG_PAUSE
+        }
         _ => pause(failures),
     };
     tokio::select! {

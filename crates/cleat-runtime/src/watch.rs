@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::{Buf as _, Bytes, BytesMut};
 use futures::StreamExt as _;
 use http::{Request, header};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::Client;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -55,6 +55,8 @@ pub(crate) enum Fault {
     Expired,
     Forbidden(String),
     NoSuchKind,
+    /// The server has the kind, and tells nobody when it changes.
+    Unwatchable,
     Failed(String),
 }
 
@@ -66,6 +68,8 @@ const WATCH: Duration = Duration::from_secs(290);
 const OVERDUE: Duration = Duration::from_secs(30);
 /// Far longer than any object may be.
 const LONGEST_LINE: usize = 64 << 20;
+/// Longer than any page of objects of common size. Of larger objects fewer are asked for.
+const LARGEST_PAGE: usize = 16 << 20;
 
 /// What is asked for as the next page of a list. Pages of one list may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,14 +99,20 @@ pub(crate) async fn list(
 ) -> Result<String, Fault> {
     let Source { path, query, form: _ } = source;
     let mut next = String::new();
+    let mut most = usize::MAX;
     loop {
         let Ask { form, limit } = ask();
+        let limit = limit.min(most);
         let from = wire_value(&next);
         let uri = format!("{path}?{query}limit={limit}{from}");
-        let request = request(uri, form.of_list())?;
-        let answer = wire::exchange(client, request, wire::PATIENCE)
-            .await
-            .map_err(|silence| Fault::Failed(silence.message()))?;
+        let answer = match exchange(client, request(uri, form.of_list())?).await {
+            Ok(answer) => answer,
+            Err(Unanswered::TooLarge) => {
+                most = fewer_than(limit).ok_or_else(too_large)?;
+                continue;
+            }
+            Err(Unanswered::Failed(why)) => return Err(Fault::Failed(why)),
+        };
         if !answer.is_success() {
             return Err(fault(&answer));
         }
@@ -118,6 +128,44 @@ pub(crate) async fn list(
             Some(token) => next = token,
             None => return Ok(page.metadata.resource_version),
         }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, PartialEq, Eq)]
+enum Unanswered {
+    /// There is one, of more than anybody should have to hold.
+    TooLarge,
+    Failed(String),
+}
+
+/// How many objects to ask for after so many were too much; `None` where it cannot be fewer.
+fn fewer_than(limit: usize) -> Option<usize> {
+    (limit > 1).then_some(limit / 2)
+}
+
+fn too_large() -> Fault {
+    Fault::Failed(format!("the server sent an object of more than {LARGEST_PAGE} bytes"))
+}
+
+async fn exchange(client: &Client, request: Request<Vec<u8>>) -> Result<Answer, Unanswered> {
+    let whole = async {
+        let response = client.send(request.map(Into::into)).await;
+        let response = response.map_err(|error| Unanswered::Failed(wire::causes(&error)))?;
+        let (head, body) = response.into_parts();
+        Ok(Answer { code: head.status.as_u16(), body: collect(body, LARGEST_PAGE).await? })
+    };
+    let silence = wire::Silence::TimedOut(wire::PATIENCE);
+    let answer = tokio::time::timeout(wire::PATIENCE, whole).await;
+    answer.unwrap_or_else(|_| Err(Unanswered::Failed(silence.message())))
+}
+
+/// A body of at most so many bytes.
+async fn collect(body: kube::client::Body, most: usize) -> Result<Bytes, Unanswered> {
+    match Limited::new(body, most).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Unanswered::TooLarge),
+        Err(error) => Err(Unanswered::Failed(wire::causes(&*error))),
     }
 }
 
@@ -200,7 +248,7 @@ impl Events {
         };
         let (head, body) = response.into_parts();
         if !head.status.is_success() {
-            let body = tokio::time::timeout(wire::PATIENCE, body.collect_bytes()).await;
+            let body = tokio::time::timeout(wire::PATIENCE, collect(body, LARGEST_PAGE)).await;
             let body = body.ok().and_then(Result::ok).unwrap_or_default();
             return Err(fault(&Answer { code: head.status.as_u16(), body }));
         }
@@ -287,6 +335,7 @@ pub(crate) fn fault(answer: &Answer) -> Fault {
     let status = Status::of(answer);
     match answer.code {
         404 => Fault::NoSuchKind,
+        405 => Fault::Unwatchable,
         410 => Fault::Expired,
         401 | 403 => Fault::Forbidden(status.message),
         _ => Fault::Failed(status.message),
@@ -295,4 +344,24 @@ pub(crate) fn fault(answer: &Answer) -> Fault {
 
 fn unreadable(error: serde_json::Error) -> Fault {
     Fault::Failed(format!("the server's answer was not understood: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_page_of_any_length_was_held() {
+        let body = || kube::client::Body::from(vec![b'x'; 100]);
+        assert_eq!(collect(body(), 100).await.map(|bytes| bytes.len()), Ok(100));
+        assert_eq!(collect(body(), 99).await, Err(Unanswered::TooLarge));
+    }
+
+    #[test]
+    fn what_is_too_large_is_asked_for_in_ever_smaller_parts() {
+        let parts: Vec<usize> =
+            std::iter::successors(Some(PAGE), |limit| fewer_than(*limit)).collect();
+        assert_eq!(parts, [500, 250, 125, 62, 31, 15, 7, 3, 1]);
+        assert_eq!(fewer_than(0), None);
+    }
 }

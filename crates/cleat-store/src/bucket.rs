@@ -4,20 +4,20 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use tokio::sync::Notify;
-
 use crate::history::{History, Limits, Past};
+use crate::interest::{Interest, Interests, News};
 use crate::{Change, Effect, Entry, Revision};
 
 #[derive(Debug, Default)]
 pub(crate) struct Bucket {
     pub(crate) live: BTreeMap<Arc<str>, Entry>,
     pub(crate) history: History,
-    pub(crate) news: Arc<Notify>,
+    pub(crate) interests: Interests,
 }
 
 impl Bucket {
-    pub(crate) fn apply(&mut self, change: &Change, limits: &Limits) {
+    /// Applies a change; `tell` is given what wakes each who waits for news of it.
+    pub(crate) fn apply(&mut self, change: &Change, limits: &Limits, tell: impl FnMut(&Arc<News>)) {
         // The key already in the map is shared with the history instead of keeping a second copy.
         let known = self.live.get_key_value(&*change.key).map(|(key, _)| Arc::clone(key));
         let key = known.unwrap_or_else(|| Arc::clone(&change.key));
@@ -28,8 +28,22 @@ impl Bucket {
             }
             Effect::Delete { last } => (last.clone(), true, self.live.remove(&*key)),
         };
+        self.interests.happened(&key, change.revision, tell);
         let step = Past { revision: change.revision, key, value, deleted, previous };
-        self.history.push(step, limits);
+        self.history.push(step, limits, |old| self.interests.dropped(&old.key, old.revision));
+    }
+
+    pub(crate) fn forget(&mut self, upto: Revision) {
+        self.history.forget(upto, |old| self.interests.dropped(&old.key, old.revision));
+    }
+
+    /// What happened to keys with a watched prefix after `revision`, oldest first.
+    pub(crate) fn steps_after(
+        &self,
+        interest: &Interest,
+        revision: Revision,
+    ) -> impl Iterator<Item = &Past> {
+        interest.after(revision).filter_map(|revision| self.history.at(revision))
     }
 
     pub(crate) fn count(&self, prefix: &str) -> usize {

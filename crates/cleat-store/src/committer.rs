@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::pending::Standing;
 use crate::queue::{Item, Job, Queue};
 use crate::shared::Shared;
 use crate::state::State;
@@ -150,10 +151,18 @@ impl Work {
 
 /// Answers the writes that were accepted on top of something that failed; returns the others.
 fn refuse_outdated(jobs: Vec<Job>) -> Vec<Job> {
+    // Only this thread throws anything away, so that one look at each store holds for all of its
+    // jobs, and writers are not kept from their lock once per job.
+    let mut lines: BTreeMap<Arc<str>, Standing> = BTreeMap::new();
     let mut valid = Vec::with_capacity(jobs.len());
     for job in jobs {
-        let refusal = job.store.pending().refusal(job.epoch);
-        match refusal {
+        let line = match lines.get(&job.store.name) {
+            Some(known) => known,
+            None => lines
+                .entry(Arc::clone(&job.store.name))
+                .or_insert_with(|| job.store.pending().standing()),
+        };
+        match line.refusal(job.epoch) {
             Some(error) => answer(vec![job], Some(&error)),
             None => valid.push(job),
         }

@@ -59,14 +59,21 @@ impl History {
         self.ring.is_empty()
     }
 
-    pub(crate) fn push(&mut self, step: Past, limits: &Limits) {
+    /// `dropped` is given what is too old from now on.
+    pub(crate) fn push(&mut self, step: Past, limits: &Limits, mut dropped: impl FnMut(&Past)) {
         self.bytes += step.cost();
         self.ring.push_back(step);
         while self.ring.len() > 1
             && (self.ring.len() > limits.history_events || self.bytes > limits.history_bytes)
         {
-            self.drop_oldest();
+            self.drop_oldest(&mut dropped);
         }
+    }
+
+    /// What happened at `revision`, if it is remembered.
+    pub(crate) fn at(&self, revision: Revision) -> Option<&Past> {
+        let at = self.ring.binary_search_by_key(&revision, |step| step.revision).ok()?;
+        self.ring.get(at)
     }
 
     /// Steps after `revision`, oldest first.
@@ -78,15 +85,17 @@ impl History {
         self.ring.range(from..)
     }
 
-    pub(crate) fn forget(&mut self, upto: Revision) {
+    /// `dropped` is given what is forgotten.
+    pub(crate) fn forget(&mut self, upto: Revision, mut dropped: impl FnMut(&Past)) {
         while self.ring.front().is_some_and(|step| step.revision <= upto) {
-            self.drop_oldest();
+            self.drop_oldest(&mut dropped);
         }
         self.ring.shrink_to_fit();
     }
 
-    fn drop_oldest(&mut self) {
+    fn drop_oldest(&mut self, dropped: &mut impl FnMut(&Past)) {
         if let Some(step) = self.ring.pop_front() {
+            dropped(&step);
             self.bytes = self.bytes.saturating_sub(step.cost());
             self.lost = step.revision;
         }

@@ -41,6 +41,7 @@ mod file;
 #[doc(hidden)]
 pub mod fuzzing;
 mod history;
+mod interest;
 mod pending;
 mod queue;
 mod range;

@@ -10,11 +10,24 @@ use crate::{BackendError, Change, Effect, Entry, Revision};
 #[derive(Debug)]
 pub(crate) struct Pending {
     next: Revision,
+    standing: Standing,
+    overlay: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Waiting>>,
+}
+
+/// Which writes are still good. It changes only when the waiting ones are thrown away.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Standing {
     /// Raised whenever the waiting writes are thrown away. A write still in line that was accepted
     /// in an earlier epoch was checked against what never came to be.
     epoch: u64,
     thrown_away: Option<BackendError>,
-    overlay: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Waiting>>,
+}
+
+impl Standing {
+    /// Why a write accepted in `epoch` cannot be made any more, if so.
+    pub(crate) fn refusal(&self, epoch: u64) -> Option<BackendError> {
+        self.thrown_away.clone().filter(|_| epoch != self.epoch)
+    }
 }
 
 /// What a key will be once its newest waiting write is committed.
@@ -32,23 +45,22 @@ pub(crate) struct Newest {
 
 impl Pending {
     pub(crate) fn after(committed: Revision) -> Self {
-        Pending { next: committed + 1, epoch: 0, thrown_away: None, overlay: BTreeMap::new() }
+        Pending { next: committed + 1, standing: Standing::default(), overlay: BTreeMap::new() }
     }
 
     pub(crate) fn epoch(&self) -> u64 {
-        self.epoch
+        self.standing.epoch
     }
 
-    /// Why a write accepted in `epoch` cannot be made any more, if so.
-    pub(crate) fn refusal(&self, epoch: u64) -> Option<BackendError> {
-        self.thrown_away.clone().filter(|_| epoch != self.epoch)
+    pub(crate) fn standing(&self) -> Standing {
+        self.standing.clone()
     }
 
     /// Forgets all waiting writes.
     pub(crate) fn throw_away(&mut self, committed: Revision, why: BackendError) {
         self.next = committed + 1;
-        self.epoch += 1;
-        self.thrown_away = Some(why);
+        self.standing.epoch += 1;
+        self.standing.thrown_away = Some(why);
         self.overlay.clear();
     }
 

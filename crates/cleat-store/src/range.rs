@@ -18,6 +18,8 @@ pub struct Range<'a> {
     pub limit: usize,
     /// As things stood then; nothing, or a revision that is yet to come, means now.
     pub at: Option<Revision>,
+    /// Whether to count what follows the page, which takes a walk over all of it.
+    pub count: bool,
 }
 
 /// Entries in the order of their keys, all as of one revision.
@@ -27,8 +29,8 @@ pub struct Page {
     pub entries: Vec<(Arc<str>, Entry)>,
     /// Whether `limit` cut the list short.
     pub more: bool,
-    /// How many entries follow the last one of this page.
-    pub remaining: usize,
+    /// How many entries follow the last one of this page, if they were to be counted.
+    pub remaining: Option<usize>,
 }
 
 pub(crate) fn list(state: &State, range: Range<'_>) -> Result<Page, Compacted> {
@@ -37,16 +39,24 @@ pub(crate) fn list(state: &State, range: Range<'_>) -> Result<Page, Compacted> {
         state.check_remembered(range.bucket, at)?;
     }
     let revision = past.unwrap_or(state.revision());
-    let mut page = Page { revision, entries: Vec::new(), more: false, remaining: 0 };
-    let Some(bucket) = state.bucket(range.bucket) else { return Ok(page) };
+    let mut page = Page { revision, entries: Vec::new(), more: false, remaining: None };
+    let Some(bucket) = state.bucket(range.bucket) else {
+        page.remaining = range.count.then_some(0);
+        return Ok(page);
+    };
     let limit = if range.limit == 0 { usize::MAX } else { range.limit };
 
     let mut rest = entries_at(bucket, range, past);
     for (key, entry) in rest.by_ref().take(limit) {
         page.entries.push((Arc::clone(key), entry.clone()));
     }
-    page.remaining = rest.count();
-    page.more = page.remaining > 0;
+    if range.count {
+        let remaining = rest.count();
+        page.remaining = Some(remaining);
+        page.more = remaining > 0;
+    } else {
+        page.more = rest.next().is_some();
+    }
     Ok(page)
 }
 

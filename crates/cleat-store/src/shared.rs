@@ -39,7 +39,7 @@ impl Shared {
     pub(crate) fn publish(&self, changes: &[Change]) {
         let touched = self.state_mut().apply(changes);
         for news in touched {
-            news.notify_waiters();
+            news.told.notify_waiters();
         }
     }
 
@@ -52,7 +52,7 @@ impl Shared {
         pending.throw_away(state.revision(), why.clone());
         drop((state, pending));
         for news in touched {
-            news.notify_waiters();
+            news.told.notify_waiters();
         }
     }
 
@@ -67,7 +67,7 @@ impl Shared {
     pub(crate) fn close(&self) {
         let watched = self.state_mut().close();
         for news in watched {
-            news.notify_waiters();
+            news.told.notify_waiters();
         }
     }
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::Notify;
 
 use crate::bucket::Bucket;
+use crate::interest::News;
 use crate::{Change, Compacted, Entry, Limits, Revision, Stored};
 
 #[derive(Debug)]
@@ -49,6 +49,10 @@ impl State {
         self.buckets.get(name)
     }
 
+    pub(crate) fn bucket_mut(&mut self, name: &str) -> Option<&mut Bucket> {
+        self.buckets.get_mut(name)
+    }
+
     pub(crate) fn bucket_or_new(&mut self, name: Arc<str>) -> &mut Bucket {
         self.buckets.entry(name).or_default()
     }
@@ -75,15 +79,16 @@ impl State {
     }
 
     /// Applies committed changes, in order, and returns whom to tell once no lock is held.
-    pub(crate) fn apply(&mut self, changes: &[Change]) -> Vec<Arc<Notify>> {
+    pub(crate) fn apply(&mut self, changes: &[Change]) -> Vec<Arc<News>> {
         let limits = self.limits;
-        let mut touched: Vec<Arc<Notify>> = Vec::new();
+        let mut touched: Vec<Arc<News>> = Vec::new();
         for change in changes {
             let bucket = self.bucket_or_new(Arc::clone(&change.bucket));
-            bucket.apply(change, &limits);
-            if !touched.iter().any(|news| Arc::ptr_eq(news, &bucket.news)) {
-                touched.push(Arc::clone(&bucket.news));
-            }
+            bucket.apply(change, &limits, |news| {
+                if !touched.iter().any(|known| Arc::ptr_eq(known, news)) {
+                    touched.push(Arc::clone(news));
+                }
+            });
             self.revision = change.revision;
         }
         touched
@@ -104,19 +109,19 @@ impl State {
         let upto = upto.min(self.revision);
         self.floor = self.floor.max(upto);
         for bucket in self.buckets.values_mut() {
-            bucket.history.forget(upto);
+            bucket.forget(upto);
         }
         // A bucket that no one watches and that holds nothing need not be remembered: its floor is
         // the store's, which is not below anything it has lost.
         self.buckets.retain(|_, bucket| {
-            let watched = Arc::strong_count(&bucket.news) > 1;
+            let watched = !bucket.interests.is_empty();
             watched || !bucket.live.is_empty() || !bucket.history.is_empty()
         });
     }
 
     /// Ends all watches; returns whom to tell.
-    pub(crate) fn close(&mut self) -> Vec<Arc<Notify>> {
+    pub(crate) fn close(&mut self) -> Vec<Arc<News>> {
         self.closed = true;
-        self.buckets.values().map(|bucket| Arc::clone(&bucket.news)).collect()
+        self.buckets.values().flat_map(|bucket| bucket.interests.all()).collect()
     }
 }

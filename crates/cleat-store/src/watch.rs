@@ -4,12 +4,11 @@
 use std::pin::pin;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use tokio::sync::Notify;
-
 use crate::history::Past;
+use crate::interest::News;
 use crate::shared::Shared;
 use crate::{Compacted, Revision, WatchError};
+use bytes::Bytes;
 
 /// Something that happened to a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +37,7 @@ pub struct Watch {
     store: Arc<Shared>,
     bucket: Arc<str>,
     prefix: Box<str>,
-    news: Arc<Notify>,
+    news: Arc<News>,
     seen: Revision,
 }
 
@@ -52,7 +51,8 @@ impl Watch {
         let bucket: Arc<str> = bucket.into();
         let mut state = store.state_mut();
         state.check_remembered(&bucket, after)?;
-        let news = Arc::clone(&state.bucket_or_new(Arc::clone(&bucket)).news);
+        let watched = state.bucket_or_new(Arc::clone(&bucket));
+        let news = watched.interests.join(prefix, &watched.history);
         drop(state);
         Ok(Watch { store: Arc::clone(store), bucket, prefix: prefix.into(), news, seen: after })
     }
@@ -63,11 +63,17 @@ impl Watch {
         self.seen
     }
 
+    /// Whether a look could find anything: an event, or that some were forgotten. Takes no lock. What
+    /// can be read from the store is never missed.
+    pub fn has_news(&self) -> bool {
+        self.news.latest() > self.seen
+    }
+
     /// The next event. May be dropped while it waits without losing one.
     pub async fn next(&mut self) -> Result<Event, WatchError> {
         loop {
             let news = Arc::clone(&self.news);
-            let mut news = pin!(news.notified());
+            let mut news = pin!(news.told.notified());
             // Listening before looking: what is published in between wakes this.
             news.as_mut().enable();
             if let Some(event) = self.try_next()? {
@@ -93,20 +99,21 @@ impl Watch {
     fn take(&mut self, most: usize) -> Result<Vec<Event>, WatchError> {
         let state = self.store.state();
         let mut events = Vec::new();
-        if let Some(bucket) = state.bucket(&self.bucket) {
-            // Not the floor: forgetting what this watch has passed anyway does not end it.
-            let lost = bucket.history.lost();
+        if let Some(bucket) = state.bucket(&self.bucket)
+            && let Some(interest) = bucket.interests.get(&self.prefix)
+        {
+            // Not the floor: forgetting what this watch has passed anyway, or what is none of its
+            // business, does not end it.
+            let lost = interest.lost();
             if self.seen < lost {
                 return Err(Compacted { floor: lost }.into());
             }
-            for step in bucket.history.after(self.seen) {
+            for step in bucket.steps_after(interest, self.seen) {
                 if events.len() == most {
                     return Ok(events);
                 }
                 self.seen = step.revision;
-                if step.key.starts_with(&*self.prefix) {
-                    events.push(Event::from(step));
-                }
+                events.push(Event::from(step));
             }
         }
         if events.is_empty() && state.is_closed() {
@@ -114,6 +121,14 @@ impl Watch {
         }
         self.seen = self.seen.max(state.revision());
         Ok(events)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(bucket) = self.store.state_mut().bucket_mut(&self.bucket) {
+            bucket.interests.leave(&self.prefix);
+        }
     }
 }
 

@@ -199,6 +199,16 @@ fn what_the_hub_encrypts_the_cluster_decrypts_also_after_a_rotation() {
 }
 
 #[test]
+fn one_value_in_256_that_a_previous_key_sealed_could_not_be_opened() {
+    for number in 0..1000 {
+        let plain = format!("value {number}");
+        let object = json!({"x": protected(&plain)});
+        let resolution = reveal(&object, keys(NEW, Some(OLD))).unwrap();
+        assert_eq!(resolution.value, json!({"x": plain}));
+    }
+}
+
+#[test]
 fn a_wrong_key_or_a_damaged_value_is_an_error() {
     let object = json!({"x": protected("secret")});
     for (object, keys) in [

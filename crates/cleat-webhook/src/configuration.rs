@@ -94,11 +94,13 @@ pub fn guard_configuration(
     }
 }
 
-const GUARDED: [[&str; 2]; 4] = [
+const GUARDED: [[&str; 2]; 6] = [
     [manifestwork::GROUP, "manifestworks"],
     [manifestwork::GROUP, "manifestworkreplicasets"],
     [CLUSTERS, "managedclusters"],
     [policy::GROUP, "policies"],
+    [policy::GROUP, "placementbindings"],
+    [CLUSTERS, "placements"],
 ];
 
 /// A kind that is judged.

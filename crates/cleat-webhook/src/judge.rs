@@ -7,7 +7,6 @@ use axum::body::{Body, Bytes};
 use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use cleat_api::admission::{Rules, Verdict};
-use cleat_core::preview::guard::Threshold;
 use http::{HeaderValue, Response, StatusCode, header};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::Api;
@@ -15,7 +14,7 @@ use serde_json::Value;
 
 use crate::access;
 use crate::clusters::Demand;
-use crate::guard;
+use crate::guard::{self, Guard};
 use crate::review::{BadReview, Judgement, No, Question};
 use crate::{
     GUARD_PATH, MANAGED_CLUSTER_PATH, MANAGED_CLUSTER_SET_BINDING_PATH, MANIFEST_WORK_PATH,
@@ -30,7 +29,7 @@ const LONGEST_BODY: usize = 16 << 20;
 pub struct Judge {
     hub_client: kube::Client,
     rules: Arc<Rules>,
-    guard: Option<Threshold>,
+    guard: Option<Guard>,
 }
 
 impl Judge {
@@ -39,19 +38,19 @@ impl Judge {
         Self { hub_client, rules: Arc::new(rules), guard: None }
     }
 
-    /// The same, refusing deletions above this without an approved plan.
+    /// The same, refusing large deletions without an approved plan.
     #[must_use]
-    pub fn guarded(self, above: Threshold) -> Self {
-        Self { guard: Some(above), ..self }
+    pub fn guarded(self, guard: Guard) -> Self {
+        Self { guard: Some(guard), ..self }
     }
 
     /// The answer to an AdmissionReview that was sent to `path`.
     pub async fn answer(&self, path: &str, review: &Value) -> Result<Value, BadReview> {
         let question = Question::read(path, review)?;
-        if let (GUARD_PATH, Some(threshold), Some(deletion)) =
-            (path, self.guard, Question::deletion(review))
+        if let (GUARD_PATH, Some(guard), Some(deletion)) =
+            (path, &self.guard, Question::deletion(review))
         {
-            return Ok(match guard::objection(&self.hub_client, threshold, deletion).await {
+            return Ok(match guard::objection(&self.hub_client, guard, deletion).await {
                 Some(no) => question.refuse(&no),
                 None => question.allow(&[]),
             });

@@ -13,6 +13,7 @@ mod judge;
 mod review;
 
 pub use configuration::{Reach, client_config, configuration, guard_configuration};
+pub use guard::{Guard, Losing};
 pub use judge::Judge;
 pub use review::BadReview;
 

@@ -16,7 +16,15 @@ pub struct Fuse {
     left: Arc<AtomicUsize>,
     used: Arc<AtomicUsize>,
     last_is_done: bool,
+    counts: Counts,
     blown: Arc<Notify>,
+}
+
+/// Which requests bring the end nearer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counts {
+    All,
+    Writes,
 }
 
 impl Fuse {
@@ -25,8 +33,15 @@ impl Fuse {
             left: Arc::new(AtomicUsize::new(after)),
             used: Arc::default(),
             last_is_done,
+            counts: Counts::All,
             blown: Arc::default(),
         }
+    }
+
+    /// One that counts only what changes something. All that a process leaves behind is what it wrote:
+    /// to end at a read is to have ended after the write before it.
+    pub fn of_writes(after: usize, last_is_done: bool) -> Self {
+        Self { counts: Counts::Writes, ..Self::new(after, last_is_done) }
     }
 
     /// A client whose requests go through the fuse.
@@ -34,7 +49,7 @@ impl Fuse {
         Client::new(Fused { fuse: self.clone(), through: through.clone() }, "default")
     }
 
-    /// How many requests went through.
+    /// How many requests went through that count.
     pub fn used(&self) -> usize {
         self.used.load(Ordering::SeqCst)
     }
@@ -75,6 +90,16 @@ impl Service<Request<Body>> for Fused {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (fuse, through) = (self.fuse.clone(), self.through.clone());
+        if fuse.counts == Counts::Writes && request.method().is_safe() {
+            let dead = fuse.left.load(Ordering::SeqCst) == 0;
+            return Box::pin(async move {
+                if dead {
+                    Err("the agent is dead".into())
+                } else {
+                    Ok(through.send(request).await?)
+                }
+            });
+        }
         let step = |left: usize| left.checked_sub(1);
         let left = fuse.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, step);
         Box::pin(async move {

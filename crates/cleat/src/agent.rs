@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Parser as _;
 use cleat_agent::leave::Presence;
 use cleat_agent::registration::Keep;
-use cleat_agent::{preview, work};
+use cleat_agent::{policy, preview, work};
 use cleat_hub::prepare;
 use cleat_runtime::connect::connect;
 use cleat_runtime::tasks::Tasks;
@@ -16,6 +16,8 @@ use jiff::{SignedDuration, Span};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 
 use crate::interrupt::interrupted;
+use crate::metrics;
+use crate::policy::options::PolicyOptions;
 
 pub(crate) use self::joined::dice;
 
@@ -68,6 +70,10 @@ pub(crate) struct Args {
     /// policy.open-cluster-management.io/uninstalling, policies are let go of without pruning
     #[arg(long, env = "CLEAT_DEPLOYMENT", value_parser = deployment)]
     deployment: Option<(String, String)>,
+    #[command(flatten)]
+    policies: PolicyOptions,
+    #[command(flatten)]
+    metrics: metrics::Args,
     /// Give the cluster Cleat's definitions first, in place of others of the same names
     #[arg(long)]
     define: bool,
@@ -125,6 +131,9 @@ async fn serve(args: Args) -> Result<()> {
         in_flight: args.in_flight.max(1),
         ..config
     };
+    let told = policy::Metrics::default();
+    let telling = told.clone();
+    args.metrics.serve(move || telling.text(), &tasks).await?;
     let (name, hub_address, presence) = match (&args.hub_kubeconfig, &args.cluster_name) {
         (Some(path), Some(name)) => {
             let (hub_config, address) = hub(path, args.hub_context.clone()).await?;
@@ -149,16 +158,19 @@ async fn serve(args: Args) -> Result<()> {
         (_, name) => {
             let joined = args.joined.join(&cluster_client, name.as_deref()).await?;
             let (name, address) = (joined.name().to_owned(), joined.hub_address().to_owned());
-            let presence = joined.start(cluster_client, works, args.deployment.clone(), &tasks);
+            let deployment = args.deployment.clone();
+            let policies = |config: policy::Config| policy::Config {
+                metrics: told.clone(),
+                ..args.policies.apply(config)
+            };
+            let presence = joined.start(cluster_client, works, policies, deployment, &tasks);
             (name, address, presence)
         }
     };
+    let interrupted = interrupted()?;
     eprintln!("looking after {server} as {name} for {hub_address}; Ctrl-C stops");
     tokio::select! {
-        interrupted = interrupted() => {
-            interrupted?;
-            eprintln!("stopping");
-        }
+        () = interrupted => eprintln!("stopping"),
         () = presence.until_left() => {
             eprintln!("{name} has left {hub_address}; nothing of the agent is left here");
         }

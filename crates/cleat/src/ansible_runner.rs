@@ -101,8 +101,9 @@ async fn serve(args: Args) -> Result<()> {
     };
     let tasks = Tasks::new();
     cleat_runner::start(config, &tasks).await?;
+    let interrupted = interrupted()?;
     eprintln!("running AnsibleJobs; Ctrl-C stops");
-    interrupted().await?;
+    interrupted.await;
     eprintln!("stopping");
     tasks.shutdown().await;
     Ok(())

@@ -12,6 +12,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use crate::interrupt::interrupted;
+use crate::metrics;
 
 /// Runs until it is interrupted. Several may run side by side.
 #[derive(clap::Args)]
@@ -25,6 +26,11 @@ pub(crate) struct Args {
     /// Look only after the sets of this namespace
     #[arg(long)]
     namespace: Option<String>,
+    /// Functions that the templates of policies may not use on the hub
+    #[arg(long, value_delimiter = ',')]
+    template_function_denylist: Vec<String>,
+    #[command(flatten)]
+    metrics: metrics::Args,
     /// Give the hub Cleat's definitions first, in place of others of the same names
     #[arg(long)]
     define: bool,
@@ -36,7 +42,7 @@ pub(crate) fn run(args: Args) -> Result<()> {
 }
 
 async fn serve(args: Args) -> Result<()> {
-    let Args { kubeconfig, context, namespace, define } = args;
+    let Args { kubeconfig, context, namespace, template_function_denylist, metrics, define } = args;
     let config = find(kubeconfig, context).await?;
     let server = config.cluster_url.to_string();
     let hub_client = connect(config, "cleat-hub")?;
@@ -48,8 +54,15 @@ async fn serve(args: Args) -> Result<()> {
     eprintln!("looking after {server}; Ctrl-C stops");
     let tasks = Tasks::new();
     clusters::start(clusters::Config::new(hub_client.clone()), &tasks);
-    tasks.spawn("hub", hub::run(hub::Config { hub_client, namespace }, tasks.stop()));
-    interrupted().await?;
+    let config = hub::Config {
+        namespace,
+        denied_functions: template_function_denylist,
+        ..hub::Config::new(hub_client)
+    };
+    let told = config.metrics.clone();
+    metrics.serve(move || told.text(), &tasks).await?;
+    tasks.spawn("hub", hub::run(config, tasks.stop()));
+    interrupted()?.await;
     eprintln!("stopping");
     tasks.shutdown().await;
     Ok(())

@@ -1,14 +1,17 @@
 //! How every verb that runs until told otherwise is told.
 
 use anyhow::Result;
+use tokio::signal::unix::{SignalKind, signal};
 
-/// Resolves on Ctrl-C or SIGTERM.
-pub(crate) async fn interrupted() -> Result<()> {
-    use tokio::signal::unix::{SignalKind, signal};
+/// Resolves on Ctrl-C or SIGTERM, of which none is missed from now on: whoever says that they are ready
+/// has called this before.
+pub(crate) fn interrupted() -> Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        interrupt = tokio::signal::ctrl_c() => interrupt?,
-        _ = terminate.recv() => {}
-    }
-    Ok(())
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
 }

@@ -6,6 +6,7 @@ mod apiserver;
 mod hub;
 mod interrupt;
 mod join;
+mod metrics;
 mod policy;
 mod up;
 mod webhook;

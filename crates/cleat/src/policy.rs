@@ -1,18 +1,21 @@
 //! `cleat policy`: the controller of ConfigurationPolicies by itself, its end, and trying them without
 //! any cluster.
 
+pub(crate) mod options;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, Result};
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use cleat_agent::policy::{self, FIELD_MANAGER};
-use cleat_core::policy::observed::TerminatingNamespaces;
 use cleat_hub::prepare;
 use cleat_runtime::connect::connect;
 use cleat_runtime::tasks::Tasks;
 
+use self::options::PolicyOptions;
 use crate::interrupt::interrupted;
+use crate::metrics;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -51,26 +54,16 @@ struct Controller {
     /// policy.open-cluster-management.io/uninstalling, policies are let go of without pruning
     #[arg(long, value_parser = crate::agent::deployment)]
     deployment: Option<(String, String)>,
-    /// Whether selectors that do not say take namespaces that are being deleted
-    #[arg(long, value_enum, default_value = "IfMatch")]
-    default_terminating_namespace_inclusion: Inclusion,
-    /// Template functions that may not be used
-    #[arg(long, value_delimiter = ',')]
-    template_function_denylist: Vec<String>,
+    #[command(flatten)]
+    options: PolicyOptions,
+    #[command(flatten)]
+    metrics: metrics::Args,
     /// Policies under way at the same time
     #[arg(long, alias = "evaluation-concurrency", default_value_t = 32)]
     workers: usize,
     /// Give the cluster Cleat's definitions first, in place of others of the same names
     #[arg(long)]
     define: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Inclusion {
-    #[value(name = "IfMatch")]
-    IfMatch,
-    #[value(name = "Drop")]
-    Drop,
 }
 
 pub(crate) fn run(args: Args) -> Result<ExitCode> {
@@ -100,18 +93,16 @@ async fn serve(args: Controller) -> Result<()> {
     let config = policy::Config {
         namespaces,
         deployment: args.deployment,
-        terminating_namespaces: match args.default_terminating_namespace_inclusion {
-            Inclusion::IfMatch => TerminatingNamespaces::Included,
-            Inclusion::Drop => TerminatingNamespaces::Dropped,
-        },
-        denied_functions: args.template_function_denylist,
         instance: std::env::var("POD_NAME").unwrap_or_else(|_| "cleat".to_owned()),
         workers: args.workers.max(1),
         ..policy::Config::new(cluster_client)
     };
-    policy::start(config, &tasks);
+    let told = config.metrics.clone();
+    args.metrics.serve(move || told.text(), &tasks).await?;
+    policy::start(args.options.apply(config), &tasks);
+    let interrupted = interrupted()?;
     eprintln!("looking after the policies of {server}; Ctrl-C stops");
-    interrupted().await?;
+    interrupted.await;
     eprintln!("stopping");
     tasks.shutdown().await;
     Ok(())

@@ -32,6 +32,7 @@ use self::identity::Identity;
 use self::role::Role;
 use self::sharing::Sharing;
 use crate::interrupt::interrupted;
+use crate::policy::options::PolicyOptions;
 
 /// The most clusters one process is asked to run.
 const MOST_CLUSTERS: u16 = 2000;
@@ -66,6 +67,8 @@ pub(crate) struct Args {
     /// What goes into the audit logs: a Policy of audit.k8s.io/v1
     #[arg(long, value_name = "FILE", requires = "audit_log_path")]
     audit_policy_file: Option<PathBuf>,
+    #[command(flatten)]
+    policies: PolicyOptions,
     #[command(flatten)]
     sharing: Sharing,
 }
@@ -124,9 +127,12 @@ async fn up(args: Args) -> Result<()> {
         .map(|member| (member.name.clone(), Client::new(member.server.router(), "default")))
         .collect();
     if !args.bare {
-        agents::start(&hub_member.server, others.clone(), &tasks).await?;
+        agents::start(&hub_member.server, others.clone(), &args.policies, &tasks).await?;
         clusters::start(clusters::Config::new(hub_client.clone()), &tasks);
-        let config = hub::Config { hub_client: hub_client.clone(), namespace: None };
+        let config = hub::Config {
+            denied_functions: args.policies.denied_functions(),
+            ..hub::Config::new(hub_client.clone())
+        };
         tasks.spawn("hub", hub::run(config, tasks.stop()));
     }
     if args.demo {
@@ -143,14 +149,15 @@ async fn up(args: Args) -> Result<()> {
         serving.spawn(tls::serve(
             member.listener,
             Some(tls),
-            member.server.public_router(),
+            member.server.public_api(),
             ServeOptions::default(),
             async move { drop(stopped.wait_for(|stop| *stop).await) },
         ));
         servers.push(member.server);
     }
+    let interrupted = interrupted()?;
     print_table(&rows, &kubeconfig, begun.elapsed())?;
-    interrupted().await?;
+    interrupted.await;
     eprintln!("stopping");
     // Whoever writes ends while there is somebody to write to.
     tasks.shutdown().await;

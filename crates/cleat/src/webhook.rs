@@ -5,16 +5,18 @@ mod credentials;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use cleat_api::admission::{AbsentExecutor, Rules};
 use cleat_apiserver::tls::{self, ServeOptions};
 use cleat_core::preview::guard::Threshold;
 use cleat_core::protection::rules::Place;
+use cleat_hub::outlook;
 use cleat_hub::prepare::{install_webhooks, prepare_protection};
 use cleat_runtime::connect::connect as connect_quietly;
 use cleat_runtime::tasks::Tasks;
-use cleat_webhook::{Judge, Reach, client_config, configuration, guard_configuration};
+use cleat_webhook::{Guard, Judge, Reach, client_config, configuration, guard_configuration};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::net::TcpListener;
@@ -74,8 +76,8 @@ pub(crate) struct Args {
     /// Let works without an executor be made only by those who may act as the agent itself
     #[arg(long)]
     review_absent_executor: bool,
-    /// Refuse to delete works, sets of works, policies and clusters with more objects than this unless
-    /// they carry an approved plan (`cleat delete --plan`); with --install, has the hub ask
+    /// Refuse to delete works, sets of works, policies, what places them, and clusters with more objects
+    /// than this unless they carry an approved plan (`cleat delete --plan`); with --install, has the hub ask
     #[arg(long)]
     guard_above_objects: Option<usize>,
     /// The same for more clusters than this [default with another of these: any number]
@@ -96,6 +98,20 @@ impl Args {
         let [objects, clusters, namespaces] = above.map(|one| one.unwrap_or(usize::MAX));
         chosen.then_some(Threshold { objects, clusters, namespaces })
     }
+}
+
+/// Which clusters would lose policies, the hub's own stories say.
+fn guard(above: Threshold, hub_client: &Client) -> Guard {
+    let hub_client = hub_client.clone();
+    let losing = move |namespace: String, name: String, change| {
+        let hub_client = hub_client.clone();
+        let told = async move {
+            let losing = outlook::losing(&hub_client, &namespace, &name, &change).await;
+            losing.map_err(|error| format!("{:#}", anyhow::Error::new(error)))
+        };
+        Box::pin(told) as _
+    };
+    Guard { above, losing: Arc::new(losing) }
 }
 
 pub(crate) fn run(args: Args) -> Result<()> {
@@ -131,7 +147,7 @@ async fn webhook(args: Args) -> Result<()> {
     let mut protection = None;
     let mut judge = Judge::new(hub_client.clone(), rules);
     if let Some(above) = args.guard() {
-        judge = judge.guarded(above);
+        judge = judge.guarded(guard(above, &hub_client));
     }
     let mut router = judge.router();
     if args.install || args.protect {
@@ -161,8 +177,8 @@ async fn webhook(args: Args) -> Result<()> {
     tasks.spawn("certificates", async move {
         stop.or(credentials.keep_fresh(protection)).await;
     });
+    let stop = interrupted()?;
     println!("judging works on https://{address}; Ctrl-C stops");
-    let stop = async { drop(interrupted().await) };
     tls::serve(listener, Some(tls), router, ServeOptions::default(), stop).await;
     tasks.shutdown().await;
     Ok(())

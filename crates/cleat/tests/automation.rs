@@ -107,8 +107,10 @@ impl Site {
 
     /// Everything that runs for a fleet.
     fn run(&self) {
-        let config =
-            hub::Config { hub_client: self.hub.clone(), namespace: Some(self.place.clone()) };
+        let config = hub::Config {
+            namespace: Some(self.place.clone()),
+            ..hub::Config::new(self.hub.clone())
+        };
         self.tasks.spawn("hub", hub::run(config, self.tasks.stop()));
         policy::start(policy::Config::of_member(self.cluster.clone(), &self.name), &self.tasks);
         let config = policy_sync::Config::new(self.hub.clone(), self.cluster.clone(), &self.name);

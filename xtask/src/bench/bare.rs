@@ -5,10 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use cleat_api::appliedmanifestwork::AppliedManifestWork;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
+use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
 /// Requests under way at the same time, as the agent has them.
@@ -66,6 +68,69 @@ pub(crate) async fn create(client: &Client, namespace: &str, count: usize) -> Re
         }
     })
     .await
+}
+
+/// Makes `count` objects, and before each `each` of them writes down which, in a record that owns them:
+/// the requests to the cluster that no agent can do without which is to leave nothing behind, and
+/// nothing else of what an agent does.
+pub(crate) async fn create_recorded(
+    client: &Client,
+    namespace: &str,
+    count: usize,
+    each: usize,
+) -> Result<Duration> {
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
+    let records: Api<AppliedManifestWork> = Api::all(client.clone());
+    let namespace = namespace.to_owned();
+    let owners: Arc<Vec<OnceCell<String>>> =
+        Arc::new((0..count.div_ceil(each)).map(|_| OnceCell::new()).collect());
+    all(count, move |number| {
+        let (maps, records) = (maps.clone(), records.clone());
+        let (namespace, owners) = (namespace.clone(), Arc::clone(&owners));
+        async move {
+            let group = number / each;
+            let owner = format!("bare-{group}");
+            let cell = owners.get(group).context("every object has a record")?;
+            let uid = cell
+                .get_or_try_init(|| async {
+                    let names: Vec<String> =
+                        (group * each..(group + 1) * each).map(|n| format!("bare-{n}")).collect();
+                    let record = json!({
+                        "metadata": { "name": owner },
+                        "spec": {
+                            "hubHash": "bare", "manifestWorkName": owner, "agentID": "bare",
+                            "claims": [{
+                                "resource": "configmaps", "namespace": namespace,
+                                "names": names, "origin": "Created",
+                            }],
+                        },
+                    });
+                    let made = records
+                        .create(&PostParams::default(), &serde_json::from_value(record)?)
+                        .await?;
+                    made.metadata.uid.context("what was made has a uid")
+                })
+                .await?;
+            let mut object = map(&namespace, &format!("bare-{number}"));
+            if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+                let reference = json!([{
+                    "apiVersion": "work.open-cluster-management.io/v1",
+                    "kind": "AppliedManifestWork", "name": owner, "uid": uid,
+                }]);
+                metadata.insert("ownerReferences".to_owned(), reference);
+            }
+            maps.create(&PostParams::default(), &serde_json::from_value(object)?).await?;
+            Ok(())
+        }
+    })
+    .await
+}
+
+/// Deletes the records of [`create_recorded`].
+pub(crate) async fn clear_records(client: &Client) -> Result<()> {
+    let records: Api<AppliedManifestWork> = Api::all(client.clone());
+    records.delete_collection(&DeleteParams::background(), &ListParams::default()).await?;
+    Ok(())
 }
 
 /// Deletes the first `count` of them.

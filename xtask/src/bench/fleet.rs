@@ -205,7 +205,7 @@ async fn join(
         },
         tasks,
     );
-    start_stories(&member, |config| work::Config { workers: 4, ..config }, tasks);
+    start_stories(&member, |config| work::Config { workers: 4, ..config }, |config| config, tasks);
     Ok(())
 }
 

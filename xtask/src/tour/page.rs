@@ -94,6 +94,11 @@ impl Shown {
         }
     }
 
+    /// Whether it shows how something fails.
+    pub(super) fn may_fail(&self) -> bool {
+        self.command.ends_with("2>&1")
+    }
+
     pub(super) fn is_like(&self, printed: &[String]) -> bool {
         are_like(&self.output, printed)
     }

@@ -18,7 +18,7 @@ pub(crate) async fn ask(
 ) -> Result<Option<RemoveStrategy>, String> {
     known(&presence.standing())?;
     let live = match executor.read(Side::Hub, &target(cluster)).await {
-        Read::Present(object) => standing(&object),
+        Read::Present(object) => standing(&object, &presence.cluster_id()),
         Read::Absent => Standing::Unrecognized(format!("it has no cluster {cluster}")),
         Read::NoSuchKind => Standing::Unrecognized("it has no clusters".to_owned()),
         Read::Unknown { message } => {

@@ -7,7 +7,7 @@ mod supposed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use cleat_api::appliedmanifestwork::AppliedManifestWork;
+use cleat_api::appliedmanifestwork::{AppliedManifestWork, NAMELESS};
 use cleat_api::leftoverrecord::condition::CLEANED;
 use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord};
 use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, ManagedCluster};
@@ -17,6 +17,7 @@ use cleat_core::condition::{holds, say};
 use cleat_core::id::Id;
 use cleat_core::leave::carried::told;
 use cleat_core::leave::clean::{self, Look, Observed, Report, id};
+use cleat_core::leave::parts::Remaining;
 use cleat_core::leave::record;
 use cleat_core::registration::join;
 use cleat_core::write::{Action, Outcome, Side, Write};
@@ -37,7 +38,7 @@ use crate::work::hub_hash;
 /// Objects read at the same time.
 const READS: usize = 16;
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long what was accepted for deletion may take to go.
+/// How long nothing may happen before it counts as stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is to be done, and where.
@@ -52,6 +53,8 @@ pub struct Clean {
     pub include_kept: bool,
     /// The hub's address as the agent was given it, for records that do not say.
     pub hub_server: Option<String>,
+    /// The agent is to go as well, and has its credentials here.
+    pub agent: Option<Keep>,
 }
 
 /// A record could not be worked off.
@@ -66,6 +69,8 @@ pub enum Error {
         #[source]
         source: Box<kube::Error>,
     },
+    #[error("{NAMELESS}")]
+    Nameless,
     #[error("the record {record} was deleted meanwhile")]
     Deleted { record: String },
     #[error("failed to find the templates of policies in {namespace}: {message}")]
@@ -90,21 +95,27 @@ struct Context {
     kinds: Kinds,
 }
 
-/// Works until everything is settled or `PATIENCE` is over, notes in the records how far it got, and
+/// Works until everything is settled or nothing happened for `PATIENCE`, notes in the records how far it got, and
 /// tells. `waits` is told what is waited for.
 pub async fn clean(job: Clean, mut waits: impl FnMut(&Id, &str) + Send) -> Result<Report, Error> {
+    if job.agent.is_some()
+        && let Some(name) = joined_as(&job.hub_client, &job.cluster_id).await?
+    {
+        return Err(clean::Refusal::Joined { name }.into());
+    }
     let executor = executor(Some(&job.hub_client), &job.cluster_client);
     let kinds = Kinds::new(job.cluster_client.clone());
     let context = Context { job, executor, kinds };
-    let deadline = Instant::now() + PATIENCE;
+    let mut patience = Patience::new();
     let mut pause = tokio::time::interval(PAUSE);
     let mut refused = BTreeMap::new();
-    let (records, report) = loop {
+    let (records, mut report) = loop {
         pause.tick().await;
         let seen = context.observe(refused).await?;
         let report = clean::report(&seen);
         let plan = clean::plan(&seen);
-        if Instant::now() > deadline || (plan.is_empty() && report.stuck.is_empty()) {
+        let over = patience.is_over(clean::to_do(&seen));
+        if over || (plan.is_empty() && report.stuck.is_empty()) {
             break (seen.records, report);
         }
         let ids: Vec<Id> = plan.iter().flatten().map(|one| one.target.id.clone()).collect();
@@ -115,12 +126,36 @@ pub async fn clean(job: Clean, mut waits: impl FnMut(&Id, &str) + Send) -> Resul
             waits(id, why);
         }
     };
+    if let Some(keep) = context.job.agent.as_ref().filter(|_| report.stuck.is_empty()) {
+        report.take_agent_away(context.take_agent_away(keep).await);
+    }
     context.note(&records, &report).await?;
     Ok(report)
 }
 
+/// Since when nothing has become less.
+struct Patience {
+    since: Instant,
+    left: usize,
+}
+
+impl Patience {
+    fn new() -> Self {
+        Self { since: Instant::now(), left: usize::MAX }
+    }
+
+    /// Whether it was so much, or more, for too long.
+    fn is_over(&mut self, left: usize) -> bool {
+        if left < self.left {
+            self.since = Instant::now();
+        }
+        self.left = left;
+        self.since.elapsed() > PATIENCE
+    }
+}
+
 /// What a refused write means to people.
-fn refusal(outcome: &Outcome) -> Option<String> {
+pub(super) fn refusal(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Refused(refusal) => Some(refusal.message.clone()),
         Outcome::Lost(message) => Some(message.clone()),
@@ -145,13 +180,6 @@ pub async fn has_agent(cluster_client: &Client, keep: &Keep) -> bool {
     keep.load(&executor).await.is_ok_and(|kept| kept.is_some())
 }
 
-/// Takes the agent of a cluster that has left, its rights and its credentials off the cluster.
-pub async fn take_agent_away(cluster_client: &Client, keep: &Keep) {
-    let executor = executor(None, cluster_client);
-    let kinds = Kinds::new(cluster_client.clone());
-    parts::take_away(&executor, cluster_client, &kinds, keep).await;
-}
-
 fn executor(hub: Option<&Client>, cluster: &Client) -> Executor {
     Executor::new(execute::Config {
         hub: hub.cloned(),
@@ -162,6 +190,28 @@ fn executor(hub: Option<&Client>, cluster: &Client) -> Executor {
 }
 
 impl Context {
+    /// Takes the agent of a cluster that has left, its rights and its credentials off the cluster, and
+    /// tells what the server still has of it.
+    async fn take_agent_away(&self, keep: &Keep) -> Vec<Remaining> {
+        let (executor, kinds, client) = (&self.executor, &self.kinds, &self.job.cluster_client);
+        let mut patience = Patience::new();
+        let mut pause = tokio::time::interval(PAUSE);
+        loop {
+            pause.tick().await;
+            let refused = parts::take_away(executor, client, kinds, keep).await;
+            let mut remaining = parts::remaining(executor, client, kinds, keep).await;
+            let over = patience.is_over(remaining.len());
+            if over || remaining.iter().all(|one| one.stays) {
+                for one in &mut remaining {
+                    if let Some((_, why)) = refused.as_ref().filter(|(id, _)| *id == one.id) {
+                        one.why.clone_from(why);
+                    }
+                }
+                return remaining;
+            }
+        }
+    }
+
     async fn observe(&self, refused: BTreeMap<Id, String>) -> Result<Observed, Error> {
         let job = &self.job;
         let told = job.hub_server.as_deref().map(hub_hash);
@@ -204,6 +254,7 @@ impl Context {
     async fn all_ledgers(&self) -> Result<Vec<AppliedManifestWork>, Error> {
         let ledgers: Api<AppliedManifestWork> = Api::all(self.job.cluster_client.clone());
         match ledgers.list(&ListParams::default()).await {
+            Ok(list) if list.items.iter().any(|one| one.spec.nameless()) => Err(Error::Nameless),
             Ok(list) => Ok(list.items),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
             Err(source) => {

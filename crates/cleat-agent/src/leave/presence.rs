@@ -1,6 +1,6 @@
 //! How the cluster stands with its hub, shared by everything that runs for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cleat_api::leftoverrecord::LeftObject;
 use cleat_api::managedcluster::RemoveStrategy;
@@ -18,10 +18,12 @@ pub struct Presence {
     stranded: watch::Sender<BTreeMap<Source, Vec<LeftObject>>>,
     /// Policies that cannot say what stays of them, and why; the leave says so.
     mute: watch::Sender<BTreeMap<String, String>>,
-    /// What the hub has of what is stranded, as it was last read there.
+    /// What the hub has of what is stranded: as it was last read there, or as it has written down.
     told: watch::Sender<Vec<LeftObject>>,
     released: watch::Sender<bool>,
     left: watch::Sender<bool>,
+    /// By what the cluster is known, once somebody has said it.
+    cluster_id: watch::Sender<String>,
 }
 
 impl Default for Presence {
@@ -34,6 +36,7 @@ impl Default for Presence {
             told: watch::Sender::default(),
             released: watch::Sender::new(false),
             left: watch::Sender::new(false),
+            cluster_id: watch::Sender::default(),
         }
     }
 }
@@ -61,6 +64,15 @@ impl Presence {
     pub async fn until_left(&self) {
         // The sender is ours, so it cannot be gone.
         let _ = self.left.subscribe().wait_for(|left| *left).await;
+    }
+
+    /// By what the cluster is known: another may have its name on the hub.
+    pub(crate) fn cluster_id(&self) -> String {
+        self.cluster_id.borrow().clone()
+    }
+
+    pub(crate) fn set_cluster_id(&self, id: &str) {
+        self.cluster_id.send_replace(id.to_owned());
     }
 
     pub(crate) fn set(&self, standing: Standing) {
@@ -114,11 +126,12 @@ impl Presence {
         self.told.borrow().clone()
     }
 
-    pub(super) fn set_told(&self, told: &[LeftObject]) {
+    pub(super) fn set_told(&self, told: &[LeftObject], on_record: &BTreeSet<LeftObject>) {
+        let told: BTreeSet<&LeftObject> = told.iter().chain(on_record).collect();
         self.told.send_if_modified(|before| {
-            let changed = before.as_slice() != told;
+            let changed = !before.iter().eq(told.iter().copied());
             if changed {
-                *before = told.to_vec();
+                *before = told.into_iter().cloned().collect();
             }
             changed
         });

@@ -5,6 +5,7 @@ use cleat_api::configurationpolicy::GROUP;
 use cleat_core::id::{Id, Target};
 use cleat_core::policy::departure::{self, Told};
 use cleat_core::policy::observed::{Departure, Owner, Policy};
+use cleat_core::work::outlook::Change;
 use cleat_core::write::Side;
 use cleat_runtime::execute::{Executor, Read};
 use cleat_runtime::follow::{Follow, Held, Scope};
@@ -50,13 +51,30 @@ pub(super) fn follow(
 
 impl Context {
     pub(super) async fn departure(&self, policy: &Policy) -> Departure {
+        let [definition, deployment] = self.end_of_means(policy).await;
+        departure::together([definition, deployment, self.membership(policy).await])
+    }
+
+    /// The same of a policy that would go because of a change that nobody made yet.
+    pub(super) async fn departure_ahead(&self, policy: &Policy, change: Change) -> Departure {
+        let [definition, deployment] = self.end_of_means(policy).await;
+        let membership = match (change, &self.config.fleet) {
+            (Change::Leaving(strategy), Some(Fleet { cluster, .. })) => {
+                departure::of_leave(policy, cluster, strategy)
+            }
+            (Change::Leaving(_), None) | (Change::Deleted, _) => self.membership(policy).await,
+        };
+        departure::together([definition, deployment, membership])
+    }
+
+    /// Whether the kind of policies goes, or this controller.
+    async fn end_of_means(&self, policy: &Policy) -> [Departure; 2] {
         // A policy goes with its kind, of which a watch may tell later than of the policy. What
         // cannot be undone is not decided from watches alone.
-        let (definition, deployment) = match policy.deleting && !policy.finalizers.is_empty() {
-            true => (definitions_now(&self.executor, policy).await, self.deployment_now().await),
-            false => (self.definition_lately(), self.deployment_lately()),
-        };
-        departure::together([definition, deployment, self.membership(policy).await])
+        match policy.deleting && !policy.finalizers.is_empty() {
+            true => [definitions_now(&self.executor, policy).await, self.deployment_now().await],
+            false => [self.definition_lately(), self.deployment_lately()],
+        }
     }
 
     async fn membership(&self, policy: &Policy) -> Departure {

@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cleat_core::policy::observed::ListOf;
 use cleat_runtime::follow::{Follow, Scope};
+use cleat_runtime::mirror::Reason;
 use cleat_runtime::queue::Queue;
 use cleat_runtime::tasks::Tasks;
+use jiff::Timestamp;
 use kube::Client;
 use serde_json::Value;
 
@@ -34,17 +36,20 @@ impl Lists {
     /// The objects. `None`: they were not read yet.
     ///
     /// Whoever asks said before that it cares, so that it hears of changes.
-    pub(super) fn get(&self, of: &ListOf) -> Option<Result<Vec<Arc<Value>>, String>> {
+    pub(super) fn get(&self, of: &ListOf) -> Option<Result<Vec<Arc<Value>>, Reason>> {
         let follow = self.open(of);
         if let Some(reason) = follow.trouble() {
-            return Some(Err(reason.to_string()));
+            return Some(Err(reason));
         }
         if !follow.synced() {
             return None;
         }
         let parsed = follow.all().into_iter().map(|object| object.parse().map(Arc::new));
         let all: Result<Vec<Arc<Value>>, serde_json::Error> = parsed.collect();
-        Some(all.map_err(|error| format!("an object of the list cannot be read: {error}")))
+        Some(all.map_err(|error| Reason::Unreachable {
+            since: Timestamp::now(),
+            message: format!("an object of the list cannot be read: {error}"),
+        }))
     }
 
     fn open(&self, of: &ListOf) -> Follow {

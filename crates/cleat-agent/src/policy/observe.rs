@@ -87,6 +87,10 @@ impl Context {
         if fresh == Fresh::Now && !self.is_current(&policy).await {
             return Err(Wake::After(SOON));
         }
+        let fresh = match fresh {
+            Fresh::Lately if policy::looks_by_itself(&policy) => Fresh::AtTimes,
+            fresh => fresh,
+        };
         seen.controller.departure = self.departure(&policy).await;
         if seen.controller.departure == Departure::Emptying && policy::spare::keeps(&policy) {
             seen.cluster.heard = self.heard(&policy).await;

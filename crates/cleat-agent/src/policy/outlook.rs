@@ -1,6 +1,8 @@
-//! Looking at a policy as if it were deleted: what would become of its objects. Only reads, straight
-//! from the server, so that the policy's own story need not be disturbed.
+//! Looking at a policy as if it were deleted, or went with its cluster's membership: what would become
+//! of its objects. Only reads, straight from the server, so that the policy's own story need not be
+//! disturbed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cleat_api::configurationpolicy::{ConfigurationPolicy, reason};
@@ -11,6 +13,7 @@ use cleat_core::policy::observed::{
     TerminatingNamespaces,
 };
 use cleat_core::policy::outlook::{imagined, outlook, reads};
+use cleat_core::policy::spare::taken_along;
 use cleat_core::work::contents::Contents as Held;
 use cleat_core::work::outlook::{Change, Foreseen};
 use cleat_core::write::Side;
@@ -25,13 +28,20 @@ use super::kinds::Server;
 use super::observe::READS;
 use super::{Context, departure, records, templates};
 
-/// Kinds first, then the objects that are of them.
+/// Kinds first, then the objects that are of them, then what those hold that are namespaces.
 const ROUNDS: usize = 4;
 
 /// The policies of this cluster, for other stories to look at.
 #[derive(Clone)]
 pub struct Policies {
     pub(super) context: Arc<Context>,
+}
+
+impl Policies {
+    /// The incarnations that policies of the hub would take along if the cluster left with nothing.
+    pub(crate) fn taken_along(&self) -> BTreeSet<String> {
+        taken_along(&self.context.known())
+    }
 }
 
 /// Whoever wants to know, with the way to the cluster.
@@ -47,11 +57,13 @@ pub struct Onlooker<'a> {
 
 impl Onlooker<'_> {
     /// What would become of a policy's objects if that happened now. `None`: there is no such policy.
+    /// `going`: the incarnations that works would have taken along by then.
     pub async fn foreseen(
         &self,
         namespace: &str,
         name: &str,
         change: Change,
+        going: &BTreeSet<String>,
     ) -> Result<Option<Vec<Foreseen>>, String> {
         let target = super::policy_target(namespace, name);
         let object = match self.executor.read(Side::Cluster, &target).await {
@@ -64,11 +76,16 @@ impl Onlooker<'_> {
         };
         let policy: ConfigurationPolicy = serde_json::from_value(object)
             .map_err(|error| format!("the policy cannot be read: {error}"))?;
-        let seen = self.observe(records::known(policy)).await?;
+        let seen = self.observe(records::known(policy), change, going).await?;
         outlook(&seen, change).map(Some)
     }
 
-    async fn observe(&self, policy: Policy) -> Result<Observed, String> {
+    async fn observe(
+        &self,
+        policy: Policy,
+        change: Change,
+        going: &BTreeSet<String>,
+    ) -> Result<Observed, String> {
         let seen = Observed {
             now: Timestamp::now(),
             controller: Controller {
@@ -90,7 +107,7 @@ impl Onlooker<'_> {
         let mut seen = imagined(seen);
         let Subject::Policy(policy) = seen.policy.clone() else { return Ok(seen) };
         seen.controller.departure = match self.policies {
-            Some(Policies { context }) => context.departure(&policy).await,
+            Some(Policies { context }) => context.departure_ahead(&policy, change).await,
             None => departure::definitions_now(self.executor, &policy).await,
         };
         let own = Contents::default();
@@ -111,7 +128,9 @@ impl Onlooker<'_> {
                     }
                     Lacks::Contents(namespace) => {
                         let held = match self.policies {
-                            Some(Policies { context }) => context.holds(&policy, &namespace).await,
+                            Some(Policies { context }) => {
+                                context.would_hold(&seen, &namespace, going).await
+                            }
                             None => Held::Unknown("nobody looks after the policy here".to_owned()),
                         };
                         seen.cluster.contents.insert(namespace.id, held);

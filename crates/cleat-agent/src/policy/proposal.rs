@@ -5,7 +5,7 @@ use cleat_api::configurationpolicy::{ConfigurationPolicy, reason};
 use cleat_core::policy::observed::{
     Cluster, Controller, Departure, Observed, Subject, Templates, Trial, TrialAnswer,
 };
-use cleat_core::policy::proposal::{Proposal, proposal};
+use cleat_core::policy::proposal::{Beside, Proposal, proposal};
 use cleat_core::policy::{self, Question, Reads, Tried};
 use futures::StreamExt as _;
 use jiff::Timestamp;
@@ -23,13 +23,18 @@ const ROUNDS: usize = 64;
 
 impl Policies {
     /// What a ConfigurationPolicy would do that is this object, or why that cannot be said.
-    pub(crate) async fn proposed(&self, object: Value) -> Result<Proposal, String> {
-        self.context.proposed(object).await
+    /// `beside`: what other templates of the same policy bring.
+    pub(crate) async fn proposed(
+        &self,
+        object: Value,
+        beside: &Beside,
+    ) -> Result<Proposal, String> {
+        self.context.proposed(object, beside).await
     }
 }
 
 impl Context {
-    async fn proposed(&self, object: Value) -> Result<Proposal, String> {
+    async fn proposed(&self, object: Value, beside: &Beside) -> Result<Proposal, String> {
         let policy: ConfigurationPolicy = serde_json::from_value(object)
             .map_err(|error| format!("the policy cannot be read: {error}"))?;
         let annotations = policy.metadata.annotations.clone().unwrap_or_default();
@@ -68,7 +73,7 @@ impl Context {
             seen.cluster.namespaces = self.namespaces(look.fresh).await;
         }
         for _ in 0..ROUNDS {
-            let Reads { all: _, missing, questions } = match proposal(&seen) {
+            let Reads { all: _, missing, questions } = match proposal(&seen, beside) {
                 Ok(told) => return Ok(told),
                 Err(lacks) => lacks,
             };

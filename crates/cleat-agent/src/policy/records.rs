@@ -31,8 +31,8 @@ pub(super) fn subject(held: &Held) -> (Subject, BTreeMap<String, String>) {
 /// A policy as the planner knows it.
 pub(super) fn known(policy: ConfigurationPolicy) -> Policy {
     let ConfigurationPolicy { metadata, spec, status } = policy;
-    let annotations = metadata.annotations.as_ref();
-    let stopped = annotations.is_some_and(|all| all.contains_key(STOPPED));
+    let annotations = metadata.annotations.unwrap_or_default();
+    let stopped = annotations.contains_key(STOPPED);
     let owner = metadata.owner_references.unwrap_or_default().into_iter().next();
     Policy {
         namespace: metadata.namespace.unwrap_or_default(),
@@ -40,6 +40,8 @@ pub(super) fn known(policy: ConfigurationPolicy) -> Policy {
         uid: metadata.uid.unwrap_or_default(),
         resource_version: metadata.resource_version.unwrap_or_default(),
         generation: metadata.generation.unwrap_or_default(),
+        labels: metadata.labels.unwrap_or_default(),
+        annotations,
         finalizers: metadata.finalizers.unwrap_or_default(),
         deleting: metadata.deletion_timestamp.is_some(),
         stopped,

@@ -19,6 +19,8 @@ const UNSERVED: &str = "the cluster does not serve this kind now";
 pub(super) enum Fresh {
     /// As watches tell. They may be behind each other.
     Lately,
+    /// The same; but whoever looks again by itself reads what cannot be watched.
+    AtTimes,
     /// As the server says when it is asked: what follows cannot be undone.
     Now,
 }
@@ -33,6 +35,10 @@ impl Context {
             Look::Absent => return Some(Seen::Absent),
             Look::NoSuchKind => return Some(Seen::Unknown(UNSERVED.to_owned())),
             Look::Unknown(Reason::NotReadYet) => return None,
+            Look::Unknown(Reason::Unwatchable) if fresh == Fresh::AtTimes => {
+                return Some(self.read(target).await);
+            }
+            Look::Unknown(Reason::Unwatchable) => return Some(Seen::Unwatchable),
             Look::Unknown(reason) => return Some(Seen::Unknown(reason.to_string())),
             Look::Present(meta) => meta,
         };
@@ -60,9 +66,12 @@ impl Context {
         of: &ListOf,
         fresh: Fresh,
     ) -> Option<Result<Vec<Arc<Value>>, String>> {
-        match fresh {
-            Fresh::Lately => self.lists.get(of),
-            Fresh::Now => Some(self.list_now(of).await),
+        if fresh == Fresh::Now {
+            return Some(self.list_now(of).await);
+        }
+        match self.lists.get(of)? {
+            Err(Reason::Unwatchable) if fresh == Fresh::AtTimes => Some(self.list_now(of).await),
+            listed => Some(listed.map_err(|reason| reason.to_string())),
         }
     }
 

@@ -1,11 +1,13 @@
 //! What a pass has to know besides when the cluster leaves its hub: what the namespaces hold that are
 //! about to go, and whether the hub has heard what stays.
 
+use std::collections::BTreeSet;
+
 use cleat_api::configurationpolicy::{ConfigurationPolicy, GROUP};
 use cleat_api::leftoverrecord::LeftObject;
 use cleat_core::id::{Id, Target};
-use cleat_core::policy::observed::Policy;
-use cleat_core::policy::spare::judge;
+use cleat_core::policy::observed::{Observed, Policy};
+use cleat_core::policy::spare::{judge, judge_ahead};
 use cleat_core::work::contents::Contents;
 use cleat_core::write::Side;
 use cleat_runtime::contents::found;
@@ -18,13 +20,36 @@ impl Context {
     /// What a namespace holds that this policy would delete.
     pub(super) async fn holds(&self, policy: &Policy, namespace: &Target) -> Contents {
         // Before what is there: who is gone by then has taken along what it made.
-        let others = self.policies.iter().flat_map(Follow::all);
-        let others = others.filter_map(|object| object.parse::<ConfigurationPolicy>().ok());
-        let others: Vec<Policy> = others.map(records::known).collect();
+        let others = self.known();
         match found(&self.config.cluster_client, &self.kinds, &namespace.id.name).await {
             Ok(found) => judge(found, policy, &others),
             Err(why) => Contents::Unknown(format!("what it holds cannot be seen: {why}")),
         }
+    }
+
+    /// What a namespace would hold by the time that this policy would delete it, if the cluster left.
+    /// `going`: the incarnations that works take along.
+    pub(super) async fn would_hold(
+        &self,
+        seen: &Observed,
+        namespace: &Target,
+        going: &BTreeSet<String>,
+    ) -> Contents {
+        if !self.policies.iter().all(Follow::synced) {
+            return Contents::Unknown("which policies there are was not read yet".to_owned());
+        }
+        let others = self.known();
+        match found(&self.config.cluster_client, &self.kinds, &namespace.id.name).await {
+            Ok(found) => judge_ahead(found, seen, &others, going),
+            Err(why) => Contents::Unknown(format!("what it holds cannot be seen: {why}")),
+        }
+    }
+
+    /// All policies of this cluster, as far as watches told of them.
+    pub(super) fn known(&self) -> Vec<Policy> {
+        let all = self.policies.iter().flat_map(Follow::all);
+        let all = all.filter_map(|object| object.parse::<ConfigurationPolicy>().ok());
+        all.map(records::known).collect()
     }
 
     /// What the hub has heard to stay of the policy that this one is part of.

@@ -52,13 +52,13 @@ impl Context {
             _ => false,
         };
         let lacks = matches!((&replica, &local), (Copy::Absent, Copy::Present(_)));
-        let (troubles, lacks_namespace, vanished) = {
+        let (troubles, lacks_namespace, forgets, vanished) = {
             let mut lives = self.lock();
             let life = lives.entry(name.to_owned()).or_default();
             // Whatever else is heard of it, it is waited for from then on.
             let first = Vanished { since: now, told: false };
             life.vanished = lacks.then_some(life.vanished.unwrap_or(first));
-            (life.troubles.clone(), life.lacks_namespace, life.vanished)
+            (life.troubles.clone(), life.lacks_namespace, life.forgets, life.vanished)
         };
         let mut seen = Observed {
             now,
@@ -67,6 +67,7 @@ impl Context {
                 hub_namespace: cluster.clone(),
                 own_hub,
                 lacks_namespace,
+                forgets,
             },
             name: name.to_owned(),
             replica,

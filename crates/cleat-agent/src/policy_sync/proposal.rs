@@ -52,6 +52,7 @@ impl Onlooker<'_> {
                 hub_namespace: self.cluster.to_owned(),
                 own_hub: false,
                 lacks_namespace: false,
+                forgets: false,
             },
             name: name.clone(),
             replica: Copy::Present(Box::new(policy.clone())),

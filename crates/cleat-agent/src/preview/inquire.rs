@@ -4,17 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cleat_core::id::{Id, Target};
-use cleat_core::preview::{Inquiry, Tried};
+use cleat_core::preview::{Inquiry, Tried, is_custom, owned, owns_anywhere};
 use cleat_core::work::contents::Found;
 use cleat_core::work::outlook::{Change, Foreseen};
 use cleat_core::write::{Action, Outcome, Propagation, Side, Write};
-use cleat_runtime::contents;
+use cleat_runtime::contents::{self, Instances};
 use cleat_runtime::execute::{Asking, Executor, Read};
 use cleat_runtime::kinds::{Kinds, Mapping};
 use futures::StreamExt as _;
 use kube::Client;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams};
-use kube::core::GroupVersionKind;
 use serde_json::Value;
 
 use crate::policy::{Onlooker, Policies};
@@ -29,39 +27,47 @@ const MOST_NAMESPACES: usize = 20;
 /// Of more objects than this nobody looks for who would take off their finalizers.
 const MOST_HELD: usize = 50;
 
+/// Of more objects of a kind than this nobody looks whether they bear finalizers.
+const MOST_INSTANCES: usize = 2_000;
+
 /// The way to the cluster that is asked.
 pub struct Inquirer {
     pub(super) client: Client,
     pub(super) kinds: Kinds,
     pub(super) executor: Executor,
-    /// What belongs to objects outside of namespaces is looked for everywhere, which takes a request
-    /// for every kind there is, whatever kind they are of themselves.
-    anywhere: bool,
+    /// It is asked about objects that nobody in the fleet looks after. What belongs to those outside of
+    /// namespaces is looked for everywhere, which takes a request for every kind there is, whatever kind
+    /// they are of themselves; and whether clusters lose something with them is not known here.
+    pub(super) plain: bool,
 }
 
 impl Inquirer {
     /// The side `Cluster` of the executor is the cluster of the client.
     pub fn new(client: Client, executor: Executor) -> Self {
-        Self { kinds: Kinds::new(client.clone()), client, executor, anywhere: false }
+        Self { kinds: Kinds::new(client.clone()), client, executor, plain: false }
     }
 
-    /// The same, looking everywhere for what belongs to any objects outside of namespaces.
+    /// The same, about objects that nobody in the fleet looks after.
     #[must_use]
-    pub fn anywhere(self) -> Self {
-        Self { anywhere: true, ..self }
+    pub fn of_plain_objects(self) -> Self {
+        Self { plain: true, ..self }
     }
 
     /// What would become of a ConfigurationPolicy's objects if that happened. `None`: there is no such
-    /// policy. `policies`: who looks after them, if that is in this process.
+    /// policy. `going`: the incarnations that works would have taken along by then. `policies`: who
+    /// looks after them, if that is in this process.
     pub async fn of_policy(
         &self,
         namespace: &str,
         name: &str,
         change: Change,
+        going: &BTreeSet<String>,
         policies: Option<&Policies>,
     ) -> Result<Option<Vec<Foreseen>>, String> {
-        let Self { client, kinds, executor, anywhere: _ } = self;
-        Onlooker { client, kinds, executor, policies }.foreseen(namespace, name, change).await
+        let Self { client, kinds, executor, plain: _ } = self;
+        Onlooker { client, kinds, executor, policies }
+            .foreseen(namespace, name, change, going)
+            .await
     }
 
     /// Everything in a namespace.
@@ -96,14 +102,18 @@ impl Inquirer {
                     }
                     false => (Tried::NotTried, None),
                 };
+                let instances = self.instances(&one.id).await;
+                let found = instances.as_ref().and_then(|instances| instances.as_ref().ok());
+                let of_kind = found.map(|instances| instances.found.clone()).unwrap_or_default();
                 let inquiry = Inquiry {
                     tried,
                     unserved: BTreeMap::new(),
+                    unserved_along: BTreeMap::new(),
                     changes: Vec::new(),
                     inside: is_namespace(&one.id)
                         .then(|| insides.get(&one.id.name).cloned())
                         .flatten(),
-                    instances: self.instances(&one.id).await,
+                    instances: instances.map(|all| all.map(|instances| instances.count)),
                     owned: match one.id.namespace.as_str() {
                         "" => match everything.as_ref().filter(|_| self.is_sought_for(&one.id)) {
                             Some(found) => owned_of(found, &one.uid),
@@ -112,12 +122,15 @@ impl Inquirer {
                         namespace => owned_within(insides.get(namespace), &one.uid),
                     },
                 };
-                (one.id, inquiry, remains)
+                (one.id, inquiry, remains, of_kind)
             }
         });
         let mut asked = futures::stream::iter(asked).buffer_unordered(AT_ONCE);
         let (mut inquiries, mut held) = (BTreeMap::new(), BTreeMap::new());
-        while let Some((id, inquiry, remains)) = asked.next().await {
+        let mut along = BTreeMap::new();
+        while let Some((id, inquiry, remains, of_kind)) = asked.next().await {
+            let inside = inquiry.inside.iter().flatten().flatten();
+            along.insert(id.clone(), bearers(inside.chain(&of_kind)));
             if let Some(remains) = remains {
                 held.insert(id.clone(), remains);
                 // The same ones each time, whoever answers first.
@@ -127,7 +140,15 @@ impl Inquirer {
             }
             inquiries.insert(id, inquiry);
         }
+        // What goes by itself is told where it is shown itself.
+        along.values_mut().for_each(|bearers| bearers.retain(|id| !inquiries.contains_key(id)));
+        self.read_along(along.values().flatten().collect(), &mut held).await;
         for (id, unserved) in self.unserved(&held).await {
+            for (holder, _) in along.iter().filter(|(_, bearers)| bearers.contains(&id)) {
+                if let Some(inquiry) = inquiries.get_mut(holder) {
+                    inquiry.unserved_along.insert(id.clone(), unserved.clone());
+                }
+            }
             if let Some(inquiry) = inquiries.get_mut(&id) {
                 inquiry.unserved = unserved;
             }
@@ -135,9 +156,27 @@ impl Inquirer {
         inquiries
     }
 
+    /// The first of these objects, as far as there is room among those that are looked at.
+    async fn read_along(&self, bearers: BTreeSet<&Id>, held: &mut BTreeMap<Id, Value>) {
+        let room = MOST_HELD.saturating_sub(held.len());
+        let reads = bearers.into_iter().take(room).cloned().map(|id| async move {
+            let mapped = match self.kinds.preferred(&id.group, &id.resource).await {
+                Mapping::Mapped(mapped) => mapped,
+                Mapping::NoSuchKind | Mapping::Unknown(_) => return None,
+            };
+            let target = Target { version: mapped.version, id: id.clone() };
+            match self.executor.read(Side::Cluster, &target).await {
+                Read::Present(object) => Some((id, object)),
+                Read::Absent | Read::NoSuchKind | Read::Unknown { .. } => None,
+            }
+        });
+        let reads: Vec<_> = futures::stream::iter(reads).buffer_unordered(AT_ONCE).collect().await;
+        held.extend(reads.into_iter().flatten());
+    }
+
     /// Whether what belongs to an object is looked for everywhere.
     fn is_sought_for(&self, id: &Id) -> bool {
-        is_free(id) && (self.anywhere || is_custom(id))
+        owns_anywhere(id) && (self.plain || is_custom(id))
     }
 
     /// An object that is on its way out already.
@@ -176,41 +215,26 @@ impl Inquirer {
         (tried, None)
     }
 
-    /// How many objects there are of a kind that a definition defines.
-    async fn instances(&self, id: &Id) -> Option<Result<u64, String>> {
+    /// The objects of a kind that a definition defines.
+    async fn instances(&self, id: &Id) -> Option<Result<Instances, String>> {
         if id.group != "apiextensions.k8s.io" || id.resource != "customresourcedefinitions" {
             return None;
         }
         let (resource, group) = id.name.split_once('.')?;
         let mapped = match self.kinds.preferred(group, resource).await {
             Mapping::Mapped(mapped) => mapped,
-            Mapping::NoSuchKind => return Some(Ok(0)),
+            Mapping::NoSuchKind => {
+                return Some(Ok(Instances { found: Vec::new(), count: 0 }));
+            }
             Mapping::Unknown(why) => return Some(Err(why)),
         };
-        let kind = GroupVersionKind::gvk(&mapped.group, &mapped.version, "");
-        let api: Api<DynamicObject> = Api::all_with(
-            self.client.clone(),
-            &ApiResource::from_gvk_with_plural(&kind, &mapped.resource),
-        );
-        Some(match api.list_metadata(&ListParams::default().limit(1)).await {
-            Ok(page) => {
-                let more = page.metadata.remaining_item_count.unwrap_or_default();
-                Ok(page.items.len() as u64 + u64::try_from(more).unwrap_or_default())
-            }
-            Err(error) => Err(error.to_string()),
-        })
+        Some(contents::instances(&self.client, &mapped, MOST_INSTANCES).await)
     }
 }
 
-/// Whether it is in no namespace, and is none.
-fn is_free(id: &Id) -> bool {
-    id.namespace.is_empty() && !is_namespace(id)
-}
-
-/// Whether it is of a kind that Kubernetes does not bring. Roles, storage classes and the like own
-/// nothing in practice.
-fn is_custom(id: &Id) -> bool {
-    id.group.contains('.') && !id.group.ends_with(".k8s.io")
+/// Those that finalizers would hold.
+fn bearers<'a>(found: impl Iterator<Item = &'a Found>) -> BTreeSet<Id> {
+    found.filter(|one| !one.finalizers.is_empty()).map(|one| one.id.clone()).collect()
 }
 
 /// What an object owns in its namespace. A namespace that nobody looked through is not an empty one.
@@ -232,24 +256,6 @@ fn is_namespace(id: &Id) -> bool {
 fn finalizers(object: &Value) -> Vec<String> {
     let all = object.pointer("/metadata/finalizers").and_then(Value::as_array);
     all.into_iter().flatten().filter_map(|one| one.as_str().map(ToOwned::to_owned)).collect()
-}
-
-/// What the collector would remove after an object: what it alone owns, and what that owns.
-fn owned(found: &[Found], uid: &str) -> Vec<Id> {
-    let mut going: BTreeSet<&str> = [uid].into();
-    let mut owned = Vec::new();
-    loop {
-        let before = owned.len();
-        for one in found.iter().filter(|one| !one.owners.is_empty()) {
-            let alone = one.owners.iter().all(|owner| going.contains(owner.uid.as_str()));
-            if alone && going.insert(&one.uid) {
-                owned.push(one.id.clone());
-            }
-        }
-        if owned.len() == before {
-            return owned;
-        }
-    }
 }
 
 #[cfg(test)]
@@ -274,19 +280,8 @@ mod tests {
             owners: owners.iter().map(owner).collect(),
             account: None,
             labels: BTreeMap::new(),
+            finalizers: Vec::new(),
         }
-    }
-
-    #[test]
-    fn the_collector_follows_owners_down_and_spares_what_somebody_else_owns_too() {
-        let all = [
-            found("pod", &["set"]),
-            found("set", &["web"]),
-            found("shared", &["web", "other"]),
-            found("free", &[]),
-        ];
-        let names: Vec<String> = owned(&all, "web").into_iter().map(|id| id.name).collect();
-        assert_eq!(names, ["set", "pod"]);
     }
 
     #[test]
@@ -296,16 +291,5 @@ mod tests {
         assert_eq!(owned_within(Some(&inside), "web"), Ok(vec![]));
         let told = "too many namespaces to look for what it owns".to_owned();
         assert_eq!(owned_within(None, "set"), Err(told));
-        for (group, custom) in [
-            ("", false),
-            ("apps", false),
-            ("rbac.authorization.k8s.io", false),
-            ("apiextensions.k8s.io", false),
-            ("example.com", true),
-            ("cluster.x-k8s.io", true),
-        ] {
-            let id = Id { group: group.to_owned(), ..Id::default() };
-            assert_eq!(is_custom(&id), custom, "{group}");
-        }
     }
 }

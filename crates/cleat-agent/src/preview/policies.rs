@@ -1,5 +1,7 @@
 //! What would become of what policies hold on this cluster.
 
+use std::collections::BTreeSet;
+
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_api::policy::GROUP;
 use cleat_api::policy::name::PARENT_POLICY;
@@ -22,7 +24,7 @@ impl Context {
     /// If one template were deleted on the cluster.
     pub(super) async fn foresee_template(&self, name: &str) -> Answer {
         let mut answer = Answer::default();
-        self.foresee_one(name, Change::Deleted, &mut answer).await;
+        self.foresee_one(name, &mut answer).await;
         let found = marked_now(&self.config.cluster_client, &self.config.cluster, None).await;
         let parent = found.ok().and_then(|all| {
             let same = |(kind, metadata): &&(ApiResource, ObjectMeta)| {
@@ -56,10 +58,12 @@ impl Context {
             Ok(marked) => marked,
             Err(why) => return answer.problems.push(why),
         };
+        // What works take along is gone before a policy goes that made its namespace.
+        let going = answer.going();
         for (kind, metadata) in marked {
             let name = metadata.name.clone().unwrap_or_default();
             if is_ours(&kind) {
-                self.foresee_one(&name, change, answer).await;
+                self.foresee_end(&name, change, &going, answer).await;
                 continue;
             }
             let source = metadata.labels.as_ref().and_then(|labels| labels.get(PARENT_POLICY));
@@ -68,9 +72,20 @@ impl Context {
         }
     }
 
-    pub(super) async fn foresee_one(&self, name: &str, change: Change, answer: &mut Answer) {
-        let policies = self.config.policies.as_ref();
-        match self.inquirer.of_policy(&self.config.cluster, name, change, policies).await {
+    /// If one were deleted.
+    pub(super) async fn foresee_one(&self, name: &str, answer: &mut Answer) {
+        self.foresee_end(name, Change::Deleted, &BTreeSet::new(), answer).await;
+    }
+
+    async fn foresee_end(
+        &self,
+        name: &str,
+        change: Change,
+        going: &BTreeSet<String>,
+        answer: &mut Answer,
+    ) {
+        let (cluster, policies) = (&self.config.cluster, self.config.policies.as_ref());
+        match self.inquirer.of_policy(cluster, name, change, going, policies).await {
             Ok(foreseen) => {
                 answer
                     .outlooks

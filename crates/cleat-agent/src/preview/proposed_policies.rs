@@ -4,9 +4,9 @@
 use cleat_api::policy::GROUP;
 use cleat_api::removalpreview::ProposedPolicy;
 use cleat_core::id::Target;
-use cleat_core::policy::proposal::{Proposal, Proposed};
+use cleat_core::policy::proposal::{Beside, Proposal, Proposed};
 use cleat_core::policy_sync::proposal::{Foreseen as Template, News, Prospect as Fate, proposal};
-use cleat_core::work::outlook::{Change, Foreseen, Prospect};
+use cleat_core::work::outlook::{Foreseen, Prospect};
 use cleat_core::write::{Action, Outcome, Side, Write};
 use cleat_runtime::execute::Asking;
 use serde_json::Value;
@@ -29,25 +29,49 @@ impl Context {
             Ok(imagined) => proposal(&imagined),
             Err(why) => Err(why),
         };
-        match templates {
-            Err(why) => answer.problems.push(format!("policy {policy}: {why}")),
-            Ok(templates) => {
-                for template in templates {
-                    self.foresee_of_template(policy, template, &mut answer).await;
-                }
+        let templates = match templates {
+            Ok(templates) => templates,
+            Err(why) => {
+                answer.problems.push(format!("policy {policy}: {why}"));
+                return answer;
             }
+        };
+        let alone = self.foresee_of_templates(policy, &templates, &Beside::default()).await;
+        // What one of them defines, others may have objects of.
+        let beside = Beside::of(alone.trials.iter().map(|trial| &trial.action.write));
+        match beside.is_nothing() {
+            true => alone,
+            false => self.foresee_of_templates(policy, &templates, &beside).await,
+        }
+    }
+
+    async fn foresee_of_templates(
+        &self,
+        policy: &str,
+        templates: &[Template],
+        beside: &Beside,
+    ) -> Answer {
+        let mut answer = Answer::default();
+        for template in templates {
+            self.foresee_of_template(policy, template.clone(), beside, &mut answer).await;
         }
         answer
     }
 
-    async fn foresee_of_template(&self, policy: &str, template: Template, answer: &mut Answer) {
+    async fn foresee_of_template(
+        &self,
+        policy: &str,
+        template: Template,
+        beside: &Beside,
+        answer: &mut Answer,
+    ) {
         let Template { target, kind, uid, prospect } = template;
         let ours = kind == "ConfigurationPolicy" && target.id.group == GROUP;
         let (prospect, why, field) = match prospect {
             Fate::Is { object, news } => match self.accepted(&target, object, news).await {
                 Err(why) => (Prospect::Stuck, why, "spec.policy-templates"),
                 Ok(object) if ours => {
-                    return self.foresee_of_objects(&target.id.name, object, answer).await;
+                    return self.foresee_of_objects(&target.id.name, object, beside, answer).await;
                 }
                 Ok(_) => {
                     let (prospect, what) = match news {
@@ -60,7 +84,7 @@ impl Context {
                 }
             },
             Fate::Leaves if ours => {
-                return self.foresee_one(&target.id.name, Change::Deleted, answer).await;
+                return self.foresee_one(&target.id.name, answer).await;
             }
             Fate::Leaves => {
                 let why = "it left its policy; its own controller decides what goes with it";
@@ -110,9 +134,15 @@ impl Context {
     }
 
     /// What a ConfigurationPolicy would make of objects.
-    async fn foresee_of_objects(&self, name: &str, object: Value, answer: &mut Answer) {
+    async fn foresee_of_objects(
+        &self,
+        name: &str,
+        object: Value,
+        beside: &Beside,
+        answer: &mut Answer,
+    ) {
         let told = match &self.config.policies {
-            Some(policies) => policies.proposed(object).await,
+            Some(policies) => policies.proposed(object, beside).await,
             None => Err("nobody in this agent looks after ConfigurationPolicies".to_owned()),
         };
         let Proposal { objects, problems } = match told {

@@ -27,25 +27,26 @@ pub(super) struct Trial {
 
 impl Inquirer {
     pub(super) async fn rehearse(&self, trials: Vec<Trial>) -> BTreeMap<Id, Inquiry> {
-        let is_namespace = |id: &&Id| id.group.is_empty() && id.resource == "namespaces";
-        let written = trials.iter().map(|trial| &trial.action.target.id);
-        let namespaces: BTreeSet<String> =
-            written.filter(is_namespace).map(|id| id.name.clone()).collect();
+        let written: BTreeSet<Id> =
+            trials.iter().map(|trial| trial.action.target.id.clone()).collect();
         let tried = trials.into_iter().map(|trial| {
-            let namespaces = &namespaces;
+            let written = &written;
             async move {
                 let id = trial.action.target.id.clone();
-                let (tried, changes) = self.rehearsed(trial, namespaces).await;
+                let (tried, changes) = self.rehearsed(trial, written).await;
                 (id, Inquiry { tried, changes, ..Inquiry::default() })
             }
         });
         futures::stream::iter(tried).buffer_unordered(AT_ONCE).collect().await
     }
 
-    /// `namespaces`: those that are written as well, and are there by then.
-    async fn rehearsed(&self, trial: Trial, namespaces: &BTreeSet<String>) -> (Tried, Vec<String>) {
+    /// `written`: everything that is written, and is there by then.
+    async fn rehearsed(&self, trial: Trial, written: &BTreeSet<Id>) -> (Tried, Vec<String>) {
         let Trial { mut action, before, strict } = trial;
-        let within = namespaces.contains(&action.target.id.namespace);
+        let (within, defined) = (
+            written.contains(&namespace_of(&action.target.id)),
+            written.contains(&definition_of(&action.target.id)),
+        );
         without_blank_owners(&mut action.write);
         let asking = Asking { dry_run: true, ..Asking::default() };
         let unknown = |why: &str| Tried::Unknown(why.to_owned());
@@ -59,8 +60,11 @@ impl Inquirer {
                 let accepted = Tried::Accepted { finalizers: Vec::new() };
                 return (accepted, changes.unwrap_or_default());
             }
-            // The namespace is not there yet, but comes along.
-            Outcome::Refused(refusal) if refusal.code == 404 && within => Tried::NotTried,
+            // The namespace or the kind is not there yet, but comes along.
+            Outcome::Refused(refusal) if refusal.code == 404 && (within || defined) => {
+                Tried::NotTried
+            }
+            Outcome::NoSuchKind | Outcome::NotFound if defined => Tried::NotTried,
             Outcome::Refused(refusal) => Tried::Refused(refusal.message),
             Outcome::Lost(why) => Tried::Unknown(why),
             Outcome::Conflict(_) | Outcome::AlreadyExists | Outcome::NotFound => {
@@ -70,6 +74,20 @@ impl Inquirer {
             Outcome::NotTried => unknown("it was not asked"),
         };
         (tried, Vec::new())
+    }
+}
+
+fn namespace_of(id: &Id) -> Id {
+    let (resource, name) = ("namespaces".to_owned(), id.namespace.clone());
+    Id { group: String::new(), resource, namespace: String::new(), name }
+}
+
+fn definition_of(id: &Id) -> Id {
+    Id {
+        group: "apiextensions.k8s.io".to_owned(),
+        resource: "customresourcedefinitions".to_owned(),
+        namespace: String::new(),
+        name: format!("{}.{}", id.resource, id.group),
     }
 }
 

@@ -7,20 +7,20 @@ use std::time::Duration;
 use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, LEASE, ManagedCluster};
 use cleat_core::id::{Id, Target};
 use cleat_core::lease;
-use cleat_core::leave::agent::{Standing, declared, standing};
+use cleat_core::leave::agent::{Standing, declared, standing, stranger};
 use cleat_core::registration::agent::{self, Facts, Observed, Renewal};
 use cleat_core::registration::hub;
 use cleat_core::registration::identity::Agent;
 use cleat_core::write::{Action, Outcome, Side, Write};
 use cleat_runtime::clock::Clock;
 use cleat_runtime::execute::{self, Executor};
-use cleat_runtime::follow::{Follow, Held, Scope};
+use cleat_runtime::follow::{Follow, Held, Object, Scope};
 use cleat_runtime::mirror::Reason;
 use cleat_runtime::queue::{self, Queue, Wake};
 use cleat_runtime::tasks::Tasks;
 use jiff::SignedDuration;
 use kube::Client;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::facts::Scout;
@@ -75,6 +75,7 @@ enum Chore {
 
 struct Context {
     name: String,
+    cluster_id: String,
     executor: Executor,
     clusters: Follow,
     scout: Mutex<Scout>,
@@ -142,7 +143,7 @@ pub fn live(live: Live, tasks: &Tasks) {
         Mutex::new(Turning { rotation, dice: dice(), last: None })
     });
     let facts = Facts {
-        cluster_id,
+        cluster_id: cluster_id.clone(),
         hub_hash: hub_hash(&hub_address),
         agent_namespace: place.unwrap_or_default(),
         ..Facts::default()
@@ -150,6 +151,7 @@ pub fn live(live: Live, tasks: &Tasks) {
     let scout = Mutex::new(Scout::new(cluster_client, facts));
     let context = Arc::new(Context {
         name,
+        cluster_id,
         executor,
         clusters,
         scout,
@@ -185,11 +187,18 @@ impl Context {
         }
     }
 
+    /// The cluster as the hub has it, unless another has its name there: that one is not kept alive by
+    /// us, nor told how we are.
     fn cluster(&self) -> Option<ManagedCluster> {
         match self.clusters.get("", &self.name) {
-            Held::Present(object) => object.parse().ok(),
+            Held::Present(object) if !self.is_stranger(&object) => object.parse().ok(),
             _ => None,
         }
+    }
+
+    fn is_stranger(&self, object: &Object) -> bool {
+        let object = object.parse::<Value>();
+        object.is_ok_and(|object| stranger(&object, &self.cluster_id).is_some())
     }
 
     /// How the cluster stands with its hub, as far as the hub's last words tell.
@@ -203,10 +212,13 @@ impl Context {
             }
             (Held::Present(object), _) => match object.parse() {
                 Ok(cluster) => {
-                    if let Some(strategy) = declared(&cluster) {
+                    let standing = standing(&cluster, &self.cluster_id);
+                    // What is declared of another is not declared of us.
+                    let ours = !matches!(standing, Standing::Unrecognized(_));
+                    if let Some(strategy) = declared(&cluster).filter(|_| ours) {
                         self.presence.set_strategy(strategy);
                     }
-                    standing(&cluster)
+                    standing
                 }
                 Err(_) => return,
             },
@@ -284,6 +296,12 @@ impl Context {
         let left = due.map(|due| due.duration_since(self.clock.now())).unwrap_or_default();
         if left > SignedDuration::ZERO {
             return Wake::After(unsigned(left));
+        }
+        // The name in the certificate is another's by now.
+        if let Held::Present(object) = self.clusters.get("", &self.name)
+            && self.is_stranger(&object)
+        {
+            return Wake::After(RENEW_AGAIN);
         }
         let renewed = self.new_certificate(&credentials, turning).await;
         let mut turning = turning.lock().await;

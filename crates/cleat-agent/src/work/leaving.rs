@@ -6,19 +6,17 @@ use std::collections::BTreeMap;
 use cleat_api::leftoverrecord::LeftObject;
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_core::id::Id;
-use cleat_core::leave::agent::{Source, Standing, standing};
-use cleat_core::registration::hub::target;
+use cleat_core::leave::agent::{Source, Standing};
 use cleat_core::work;
+use cleat_core::work::asking::must_ask;
 use cleat_core::work::contents::Contents;
 use cleat_core::work::observed::{Book, Hub, Ledger, Observed};
-use cleat_core::write::Side;
 use cleat_runtime::contents::contents;
-use cleat_runtime::execute::Read;
 use cleat_runtime::mirror::{Look, Meta};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Context, Key};
-use crate::leave::Presence;
+use crate::leave::{Presence, ask};
 
 /// How soon to look whether the hub has heard what was handed over.
 const HEARD: SignedDuration = SignedDuration::from_millis(500);
@@ -46,9 +44,16 @@ impl Context {
     ) -> (Hub, Option<RemoveStrategy>) {
         let Some(presence) = &self.config.presence else { return (hub, None) };
         let ours = matches!(key, Key::Work(_));
-        match presence.standing() {
+        let standing = presence.standing();
+        if ours && must_ask(&standing, &hub, ledger) {
+            // While the hub cannot be asked, nothing is let go of.
+            return match ask(presence, &self.executor, &self.config.cluster).await {
+                Ok(leaving) => (hub, leaving),
+                Err(why) => (Hub::Unknown(why), None),
+            };
+        }
+        match standing {
             Standing::Leaving(strategy) => (hub, ours.then_some(strategy)),
-            Standing::Member if ours => self.asked(hub, ledger).await,
             Standing::Member => (hub, None),
             Standing::Unknown => {
                 let why = "whether the cluster is leaving is not known yet";
@@ -70,27 +75,18 @@ impl Context {
         }
     }
 
-    /// A work that is to go is about to lose its objects, unless the cluster is leaving and they are
-    /// to stay; one watch may be ahead of the other, so the hub is asked.
-    async fn asked(&self, hub: Hub, ledger: &Ledger) -> (Hub, Option<RemoveStrategy>) {
-        let begins = match (&hub, ledger) {
-            (Hub::Work(work), Ledger::Present(book)) => work.deleting && !book.deleting,
-            _ => false,
-        };
-        if !begins {
-            return (hub, None);
-        }
-        let cluster = match self.executor.read(Side::Hub, &target(&self.config.cluster)).await {
-            Read::Present(object) => Some(standing(&object)),
-            _ => None,
-        };
-        match cluster {
-            Some(Standing::Leaving(strategy)) => (hub, Some(strategy)),
-            Some(_) => (hub, None),
-            None => {
-                let why = "whether the cluster is leaving cannot be seen";
-                (Hub::Unknown(why.to_owned()), None)
+    /// What other works of this hub keep of what a pass may be about to delete because the cluster leaves.
+    pub(super) fn kept_elsewhere(
+        &self,
+        ledger: &Ledger,
+        leaving: Option<RemoveStrategy>,
+        own: &str,
+    ) -> Result<BTreeMap<Id, String>, String> {
+        match ledger {
+            Ledger::Present(book) if leaving == Some(RemoveStrategy::Required) => {
+                self.kept.elsewhere(&self.ledgers, own, book)
             }
+            _ => Ok(BTreeMap::new()),
         }
     }
 

@@ -48,6 +48,8 @@ impl Context {
         let (agent, name, ledger) = self.ledger(key);
         let (hub, leaving) = self.leaving(key, hub, &ledger).await;
         let (hub, ledger) = self.confirmed(&agent, &name, hub, ledger, now).await;
+        let own = ownership::ledger_target(&agent.hub_hash, &name).id.name;
+        let kept_elsewhere = self.kept_elsewhere(&ledger, leaving, &own);
         let mut seen = Observed {
             now,
             agent,
@@ -58,10 +60,12 @@ impl Context {
             live: BTreeMap::new(),
             versions: BTreeMap::new(),
             pauses: BTreeMap::new(),
+            quarrels: BTreeMap::new(),
             troubles: BTreeMap::new(),
             leaving,
             contents: BTreeMap::new(),
             told: self.told(),
+            kept_elsewhere,
         };
         if let Some(spec) = &spec {
             let mappings = self.mappings(spec).await;
@@ -301,6 +305,8 @@ impl Context {
                 let digest = object.verified.as_ref().map(|verified| verified.digest);
                 let same = digest.is_some() && asked.get(id).copied() == digest;
                 seen.pauses.extend(until.filter(|_| same).map(|until| (id.clone(), until)));
+                let quarrel = object.repairs.and_then(|repairs| repairs.quarrel_until());
+                seen.quarrels.extend(quarrel.filter(|_| same).map(|until| (id.clone(), until)));
             }
             drop(asked);
             recall(Some(&*life), seen);
@@ -319,19 +325,21 @@ impl Context {
         else {
             return Vec::new();
         };
-        if work.deleting || book.deleting || work.is_complete() {
+        if work.deleting || book.deleting {
             return Vec::new();
         }
+        // Of a completed work only what is told is looked at.
+        let complete = work.is_complete();
         let mut reads = Vec::new();
         for (id, wanted) in seen.wanted_by_id() {
             // Applying cannot be told to make something new only, so it is looked for once more.
             let applies = matches!(wanted.strategy, Strategy::ServerSideApply { .. });
-            if let (Some(Look::Absent), true) = (looks.get(id), applies) {
+            if let (Some(Look::Absent), true, false) = (looks.get(id), applies, complete) {
                 reads.push(id.clone());
             }
             let Some(Look::Present(meta)) = looks.get(id) else { continue };
             let rules = wanted::rules(&spec.manifest_configs, id);
-            if self.is_unverified(key, wanted, id, meta)
+            if (!complete && self.is_unverified(key, wanted, id, meta))
                 || self.is_due(key, id, meta, &rules, seen.now)
             {
                 reads.push(id.clone());

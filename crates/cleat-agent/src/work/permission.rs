@@ -6,7 +6,7 @@ use cleat_api::manifestwork::{
 };
 use cleat_core::id::{Id, Target};
 use cleat_core::work::observed::{
-    Content, Ledger, Observed, Permission, Place, Present, Seen, Strategy, Wanted,
+    Content, Ledger, Observed, Permission, Place, Present, Seen, Strategy, Wanted, Work,
 };
 use cleat_core::work::ownership;
 use cleat_core::write::{Action, Outcome, Side, Write};
@@ -173,10 +173,13 @@ impl Context {
 fn is_about_to_be_written(seen: &Observed, wanted: &Wanted, id: &Id) -> bool {
     match seen.live.get(id) {
         _ if wanted.strategy == Strategy::ReadOnly || wanted.complete => false,
+        _ if seen.hub.work().is_some_and(Work::is_complete) => false,
         Some(Seen::Absent) => true,
         Some(Seen::Present(Present { content: Content::Read(_), .. })) => true,
-        Some(Seen::Present(Present { content: Content::Unread, .. })) => {
-            wanted.strategy == Strategy::CreateOnly
+        Some(Seen::Present(Present { content: Content::Unread, .. }))
+            if wanted.strategy != Strategy::CreateOnly =>
+        {
+            false
         }
         // Our mark has to come onto it, and it will go with the work.
         Some(Seen::Present(present)) => match &seen.ledger {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cleat_api::appliedmanifestwork::{self, AppliedManifestWork};
+use cleat_api::appliedmanifestwork::{self, AppliedManifestWork, NAMELESS};
 use cleat_api::manifestwork::{
     KEEP_ADOPTED, Keep, ManifestWork, ManifestWorkSpec, ManifestWorkStatus, ON_RECORD,
 };
@@ -107,7 +107,7 @@ pub(super) fn ledger(held: &Held) -> Ledger {
         Held::Present(object) => object,
     };
     match object.parse() {
-        Ok(ledger) => Ledger::Present(book(ledger)),
+        Ok(ledger) => read(ledger),
         Err(error) => Ledger::Unknown(format!("the AppliedManifestWork cannot be read: {error}")),
     }
 }
@@ -121,7 +121,7 @@ pub(super) fn ledger_of(read: Read) -> Ledger {
         }
         Read::Unknown { message } => Ledger::Unknown(message),
         Read::Present(object) => match serde_json::from_value(object) {
-            Ok(ledger) => Ledger::Present(book(ledger)),
+            Ok(ledger) => self::read(ledger),
             Err(error) => {
                 Ledger::Unknown(format!("the AppliedManifestWork cannot be read: {error}"))
             }
@@ -129,17 +129,34 @@ pub(super) fn ledger_of(read: Read) -> Ledger {
     }
 }
 
+/// Who was there before, and what is to be kept, must not be forgotten because an older definition of the
+/// kind drops the names.
+fn read(ledger: AppliedManifestWork) -> Ledger {
+    match ledger.spec.nameless() {
+        true => Ledger::Unknown(NAMELESS.to_owned()),
+        false => Ledger::Present(book(ledger)),
+    }
+}
+
 fn book(ledger: AppliedManifestWork) -> Book {
     let AppliedManifestWork { metadata, spec, status } = ledger;
     let status = status.unwrap_or_default();
-    let claims = spec.claims.into_iter().map(|claim| {
-        let appliedmanifestwork::Claim { group, resource, namespace, name, origin, kept } = claim;
-        let origin = match origin {
+    let claims = spec.claims.iter().flat_map(|claim| {
+        let origin = match claim.origin {
             appliedmanifestwork::Origin::Created => Origin::Created,
             appliedmanifestwork::Origin::Adopted => Origin::Adopted,
         };
-        (Id { group, resource, namespace, name }, Claim { origin, kept })
+        claim.all_names().map(move |name| {
+            let id = Id {
+                group: claim.group.clone(),
+                resource: claim.resource.clone(),
+                namespace: claim.namespace.clone(),
+                name: name.to_owned(),
+            };
+            (id, Claim { origin, kept: claim.kept })
+        })
     });
+    let claims = claims.collect();
     let applied =
         status.applied_resources.into_iter().map(|applied| {
             let appliedmanifestwork::AppliedResource {
@@ -161,7 +178,7 @@ fn book(ledger: AppliedManifestWork) -> Book {
         hub_hash: spec.hub_hash,
         work_name: spec.manifest_work_name,
         agent_id: spec.agent_id,
-        claims: claims.collect(),
+        claims,
         applied: applied.collect(),
         eviction_start: status.eviction_start_time.map(|time| time.0),
         made: BTreeMap::new(),
@@ -187,4 +204,29 @@ pub(super) fn claims_were_pruned(action: &Action, outcome: &Outcome) -> Option<O
                   definition, with cleat agent --define"
                 .to_owned(),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ledger_whose_names_were_dropped_was_read_as_one_without_claims() {
+        let ledger = |claim: &str| {
+            let text = format!(
+                r#"{{ "metadata": {{ "name": "h-w" }}, "spec": {{ "hubHash": "h",
+                    "manifestWorkName": "w", "claims": [{claim}] }} }}"#
+            );
+            ledger_of(Read::Present(serde_json::from_str(&text).unwrap()))
+        };
+        let nameless = ledger(r#"{ "resource": "configmaps", "origin": "Adopted" }"#);
+        assert!(matches!(nameless, Ledger::Unknown(why) if why == NAMELESS));
+        for named in [r#""name": "a""#, r#""names": ["a"]"#] {
+            let claim = format!(r#"{{ "resource": "configmaps", {named}, "origin": "Adopted" }}"#);
+            let Ledger::Present(book) = ledger(&claim) else { panic!("{claim}") };
+            let origins: Vec<(&str, Origin)> =
+                book.claims.iter().map(|(id, claim)| (&*id.name, claim.origin)).collect();
+            assert_eq!(origins, [("a", Origin::Adopted)]);
+        }
+    }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::policy::{Extent, Level, Stage};
-use super::{Audit, Notes};
+use super::{Audit, Notes, Receipt};
 use crate::admission::PATCH_NOTES;
 use crate::clock::Clock;
 use crate::http::Asked;
@@ -35,7 +35,7 @@ pub(crate) struct Record {
 impl Record {
     /// Notes the arrival of a request, unless the policy leaves it out. `user` is `None` when nobody
     /// could be made out; `address` when it came without a socket.
-    pub(crate) fn begin(
+    pub(crate) async fn begin(
         audit: &Audit,
         clock: &Clock,
         asked: &Asked,
@@ -77,7 +77,7 @@ impl Record {
             event,
             ended: false,
         };
-        record.write(Stage::RequestReceived);
+        record.write(Stage::RequestReceived).await;
         Some(record)
     }
 
@@ -121,26 +121,26 @@ impl Record {
     }
 
     /// The answer of a request that lasts has begun.
-    pub(crate) fn started(&mut self, code: u16) {
+    pub(crate) async fn started(&mut self, code: u16) {
         self.answered(code, None);
-        self.write(Stage::ResponseStarted);
+        self.write(Stage::ResponseStarted).await;
     }
 
     /// The request was answered.
-    pub(crate) fn end(mut self, code: u16, refusal: Option<&Status>, body: Option<&[u8]>) {
+    pub(crate) async fn end(mut self, code: u16, refusal: Option<&Status>, body: Option<&[u8]>) {
         self.answered(code, refusal);
         if let Some(body) = body.and_then(readable) {
             let body = self.shown(body);
             self.event.insert("responseObject".to_owned(), body);
         }
         self.ended = true;
-        self.write(Stage::ResponseComplete);
+        self.write(Stage::ResponseComplete).await;
     }
 
     /// The stream that answered it has ended.
     pub(crate) fn streamed(mut self) {
         self.ended = true;
-        self.write(Stage::ResponseComplete);
+        drop(self.write(Stage::ResponseComplete));
     }
 
     fn answered(&mut self, code: u16, refusal: Option<&Status>) {
@@ -168,9 +168,9 @@ impl Record {
         object
     }
 
-    fn write(&self, stage: Stage) {
+    fn write(&self, stage: Stage) -> Receipt {
         if self.extent.omitted.contains(&stage) {
-            return;
+            return Receipt::given();
         }
         let mut event = self.event.clone();
         let mut put = |key: &str, value: Value| event.insert(key.to_owned(), value);
@@ -187,7 +187,7 @@ impl Record {
         if !annotations.is_empty() {
             put("annotations", json!(annotations));
         }
-        self.audit.sink.write(&Value::Object(event));
+        self.audit.sink.write(&Value::Object(event))
     }
 }
 
@@ -199,7 +199,7 @@ impl Drop for Record {
         let why = "the client went away; whether the request was carried out is not known";
         let gone = Status::new(499, "", why);
         self.answered(gone.code, Some(&gone));
-        self.write(Stage::ResponseComplete);
+        drop(self.write(Stage::ResponseComplete));
     }
 }
 

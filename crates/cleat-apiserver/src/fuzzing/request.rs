@@ -79,7 +79,6 @@ impl World {
         let answer = self.runtime.block_on(async { tokio::time::timeout(PATIENCE, asked).await });
         let Ok(Answer { json, body }) = answer else { return };
         let text = String::from_utf8_lossy(&body);
-        assert!(!text.contains("the write was abandoned"), "a write broke off: {text}");
         if json {
             let documents = serde_json::Deserializer::from_slice(&body);
             let mut documents = documents.into_iter::<IgnoredAny>();

@@ -19,7 +19,7 @@ use crate::schema::strict;
 use crate::selector::FieldSelector;
 use crate::server::Inner;
 use crate::status::Status;
-use crate::verbs::update::{Patched, Replace};
+use crate::verbs::update::{Patched, Replace, Written};
 use crate::verbs::watch::WatchQuery;
 use crate::verbs::{Call, collection, create, delete, intake, list, subresource, update, watch};
 
@@ -110,17 +110,17 @@ async fn perform(
         "list" => {
             let options =
                 ListOptions::checked(&asked.query, info.watch_in_path, ty, &version.name)?;
-            let body = list::list(call, &options, accepted.form)?;
+            let list = list::list(call, &options, accepted.form).await?;
             let warnings = call.warnings.clone();
-            let answer = Answer { code: 200, body: AnswerBody::Raw(body), warnings };
+            let answer = Answer { code: 200, body: AnswerBody::List(list), warnings };
             Ok(respond::answer(answer, accepted.format))
         }
         "watch" => open_watch(call, server, asked, accepted.form),
         "create" => {
             let options = WriteOptions::create(&asked.query)?;
             let body = intake::read(call, asked.media()?, &asked.body, options.field_validation)?;
-            let stored = create::create(call, body, &options).await?;
-            Ok(finish(call, accepted, (201, stored)))
+            let written = create::create(call, body, &options).await?;
+            Ok(finish_write(call, accepted, written))
         }
         "update" => {
             let options = WriteOptions::update(&asked.query)?;
@@ -128,11 +128,11 @@ async fn perform(
             intake::check_name(call, &body)?;
             let change = Replace { body, manager: &options.field_manager };
             let written = update::update(call, &change, &options).await?;
-            Ok(finish(call, accepted, (code(written.created), written.value)))
+            Ok(finish_write(call, accepted, written))
         }
         "patch" => {
             let written = patch_object(call, asked).await?;
-            Ok(finish(call, accepted, (code(written.created), written.value)))
+            Ok(finish_write(call, accepted, written))
         }
         "delete" => {
             let options = intake::delete_options(asked.media(), &asked.body, &asked.query)?;
@@ -197,10 +197,6 @@ pub(crate) fn unsupported(ty: &ResourceType, verb: &str) -> Status {
         Origin::Builtin => Status::no_such_method(),
         Origin::Custom { .. } => Status::method_not_supported(ty.group_resource(), verb),
     }
-}
-
-fn code(created: bool) -> u16 {
-    if created { 201 } else { 200 }
 }
 
 /// Whether there is such a path: namespaced objects are named within a namespace, others never.
@@ -308,6 +304,18 @@ fn open_watch(
         selector: options.selector,
     };
     Ok(respond::stream(watch::watch(call, server, query, form)))
+}
+
+/// What was stored is sent as it was stored, where that is the form asked for.
+fn finish_write(call: &Call<'_>, accepted: Accepted, written: Written) -> Response {
+    let Written { value, bytes, created } = written;
+    let code = if created { 201 } else { 200 };
+    let line = bytes
+        .filter(|_| accepted.form == Form::Whole)
+        .and_then(|bytes| Envelope::of(&call.ty, &call.version).line(&bytes));
+    let Some(line) = line else { return finish(call, accepted, (code, value)) };
+    let answer = Answer { code, body: AnswerBody::Raw(line), warnings: call.warnings.clone() };
+    respond::answer(answer, accepted.format)
 }
 
 fn finish(call: &Call<'_>, accepted: Accepted, (code, value): (u16, Value)) -> Response {

@@ -8,6 +8,7 @@ use http::{HeaderValue, StatusCode, header};
 use serde_json::Value;
 
 use super::Asked;
+use crate::form::Pieces;
 use crate::negotiate::{self, Endpoint, Format};
 use crate::status::Status;
 
@@ -22,6 +23,8 @@ pub(super) enum AnswerBody {
     Value(Value),
     /// JSON already.
     Raw(Bytes),
+    /// JSON that is made as it is sent, if it is long.
+    List(Pieces),
 }
 
 /// `text/plain`, for the few paths that speak it.
@@ -69,17 +72,25 @@ pub(super) fn value(code: u16, format: Format, value: &Value) -> Response {
 pub(super) fn answer(answer: Answer, format: Format) -> Response {
     let Answer { code, body, warnings } = answer;
     let mut response = match (body, format) {
-        (AnswerBody::Raw(bytes), Format::Json) => {
-            response(code, "application/json", Body::from(bytes))
+        (AnswerBody::List(list), Format::Json) if list.is_long() => {
+            response(code, "application/json", pieces(list))
         }
-        (AnswerBody::Raw(bytes), Format::Yaml) => {
-            let parsed: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-            value(code, format, &parsed)
-        }
+        (AnswerBody::List(list), _) => raw(code, format, list.whole()),
+        (AnswerBody::Raw(bytes), _) => raw(code, format, bytes),
         (AnswerBody::Value(shown), _) => value(code, format, &shown),
     };
     warn(&mut response, &warnings);
     response
+}
+
+fn raw(code: u16, format: Format, json: Bytes) -> Response {
+    match format {
+        Format::Json => response(code, "application/json", Body::from(json)),
+        Format::Yaml => {
+            let parsed: Value = serde_json::from_slice(&json).unwrap_or_default();
+            value(code, format, &parsed)
+        }
+    }
 }
 
 /// Nothing but a status code.
@@ -98,8 +109,11 @@ pub(super) fn stream(
 
 /// Bytes that are no text, made as they are sent.
 pub(super) fn binary(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Response {
-    let pieces = futures::stream::iter(pieces.map(Ok::<_, std::convert::Infallible>));
-    response(200, "application/octet-stream", Body::from_stream(pieces))
+    response(200, "application/octet-stream", self::pieces(pieces))
+}
+
+fn pieces(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Body {
+    Body::from_stream(futures::stream::iter(pieces.map(Ok::<_, std::convert::Infallible>)))
 }
 
 pub(super) fn response(code: u16, content_type: &'static str, body: Body) -> Response {

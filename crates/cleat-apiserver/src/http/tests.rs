@@ -68,6 +68,17 @@ async fn get(server: &Server, path: &str, headers: &[(&str, &str)]) -> Got {
 }
 
 #[tokio::test]
+async fn strangers_are_told_the_same_with_and_without_a_router() {
+    let server = server().await;
+    for (path, code) in [("/readyz", 200), ("/api/v1/secrets", 403), ("/nothing", 403)] {
+        let request = || Request::get(path).body(Body::empty()).unwrap();
+        let routed = server.public_router().oneshot(request()).await.unwrap();
+        let plain = server.public_api().oneshot(request()).await.unwrap();
+        assert_eq!((routed.status().as_u16(), plain.status().as_u16()), (code, code), "{path}");
+    }
+}
+
+#[tokio::test]
 async fn what_clients_keep_is_sent_once() {
     let server = server().await;
     let aggregated = ("accept", crate::discovery::AGGREGATED);

@@ -18,6 +18,7 @@ mod placement;
 mod pod;
 mod quota;
 mod rbac;
+mod security;
 mod service;
 mod volume;
 mod workloads;

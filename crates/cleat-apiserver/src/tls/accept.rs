@@ -5,6 +5,7 @@ use std::{convert::Infallible, future::Future, net::SocketAddr, sync::Arc, time:
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
+use http_body_util::Either;
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -21,7 +22,9 @@ use tower::{Service, ServiceExt as _};
 use tracing::{debug, warn};
 
 use super::ServerTls;
+use super::crowd::Crowd;
 use super::patience::Patient;
+use super::stalled::{Streams, Watched};
 use crate::authn::PeerIdentity;
 
 /// Who is at the other end; an extension of every request, as `Arc<Peer>`.
@@ -37,6 +40,8 @@ pub struct Peer {
 pub struct ServeOptions {
     /// Further connections wait to be accepted.
     pub max_connections: usize,
+    /// Further connections from one address are closed at once, so that there is room for others.
+    pub max_connections_per_address: usize,
     pub handshake_timeout: Duration,
     pub header_read_timeout: Duration,
     /// Requests at a time on one HTTP/2 connection.
@@ -44,7 +49,7 @@ pub struct ServeOptions {
     /// How often an idle HTTP/2 client is asked whether it is there.
     pub keep_alive_interval: Duration,
     pub keep_alive_timeout: Duration,
-    /// Who takes nothing of what is sent for so long is cut off.
+    /// Who takes nothing of what is sent for so long is cut off: a connection, or one stream of it.
     pub send_timeout: Duration,
     /// What is still running so long after the shutdown began is cut off.
     pub drain_timeout: Duration,
@@ -54,6 +59,7 @@ impl Default for ServeOptions {
     fn default() -> Self {
         Self {
             max_connections: 10_000,
+            max_connections_per_address: 8_000,
             handshake_timeout: Duration::from_secs(10),
             header_read_timeout: Duration::from_secs(32),
             max_concurrent_streams: 250,
@@ -85,6 +91,7 @@ pub async fn serve<S, B>(
 {
     let http = Arc::new(http(&options));
     let connections = Arc::new(Semaphore::new(options.max_connections));
+    let crowd = Crowd::default();
     let ending = GracefulShutdown::new();
     let mut tasks = JoinSet::new();
     let mut shutdown = std::pin::pin!(shutdown);
@@ -99,6 +106,10 @@ pub async fn serve<S, B>(
             // Finished tasks are only collected.
             Some(_) = tasks.join_next(), if !tasks.is_empty() => continue,
         };
+        let Some(place) = crowd.admit(address.ip(), options.max_connections_per_address) else {
+            debug!(%address, "closing one of too many connections from one address");
+            continue;
+        };
         let connection = Connection {
             http: http.clone(),
             tls: tls.clone(),
@@ -109,7 +120,7 @@ pub async fn serve<S, B>(
         };
         tasks.spawn(async move {
             connection.run(stream, address).await;
-            drop(permit);
+            drop((place, permit));
         });
     }
     drop(listener);
@@ -158,6 +169,17 @@ async fn accept(
     }
 }
 
+/// What is there as a whole takes no more than it does. What is made as it is sent is looked after.
+fn sent<B>(streams: &Streams, body: B) -> Either<B, Watched<B>>
+where
+    B: Body<Data = Bytes> + Send + 'static,
+{
+    match body.size_hint().exact() {
+        Some(_) => Either::Left(body),
+        None => Either::Right(streams.enter(body)),
+    }
+}
+
 struct Connection<S> {
     http: Arc<Builder<TokioExecutor>>,
     tls: Option<ServerTls>,
@@ -203,12 +225,19 @@ where
         let address = peer.address;
         let peer = Arc::new(peer);
         let service = self.service;
+        let streams = Streams::default();
+        let entered = streams.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer.clone());
-            service.clone().oneshot(request)
+            let (answer, streams) = (service.clone().oneshot(request), entered.clone());
+            async move { answer.await.map(|response| response.map(|body| sent(&streams, body))) }
         });
         let connection = self.http.serve_connection(TokioIo::new(stream), service);
-        if let Err(error) = self.watcher.watch(connection.into_owned()).await {
+        let ended = tokio::select! {
+            ended = self.watcher.watch(connection.into_owned()) => ended,
+            never = streams.look_after(self.send_timeout) => match never {},
+        };
+        if let Err(error) = ended {
             debug!(%address, %error, "connection ended");
         }
     }

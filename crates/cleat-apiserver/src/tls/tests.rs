@@ -146,6 +146,56 @@ async fn silent_clients_are_dropped_and_make_room() {
     assert_eq!(ask(&server, None, "h2").await, "system:anonymous");
 }
 
+/// Tells when it is let go of.
+struct Held(Option<oneshot::Sender<()>>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.0.take().unwrap().send(());
+    }
+}
+
+#[tokio::test]
+async fn a_stream_whose_client_only_answered_pings_was_kept() {
+    let (tell, told) = oneshot::channel();
+    let held = Arc::new(std::sync::Mutex::new(Some(Held(Some(tell)))));
+    let endless = service_fn(move |_: Request<Incoming>| {
+        let held = held.lock().unwrap().take();
+        let pieces = futures::stream::repeat_with(move || {
+            let _ = &held;
+            Ok::<_, Infallible>(http_body::Frame::data(Bytes::from(vec![b' '; 64 << 10])))
+        });
+        std::future::ready(Ok::<_, Infallible>(Response::new(http_body_util::StreamBody::new(
+            pieces,
+        ))))
+    });
+    let options =
+        ServeOptions { send_timeout: Duration::from_millis(50), ..ServeOptions::default() };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let serving = tokio::spawn(serve(listener, None, endless, options, std::future::pending()));
+    let (mut send, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .unwrap();
+    tokio::spawn(connection);
+    let request = Request::get("http://localhost/").body(Empty::<Bytes>::new()).unwrap();
+    let _unread = send.send_request(request).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(9), told).await.unwrap().unwrap();
+    serving.abort();
+}
+
+#[tokio::test]
+async fn one_address_took_all_connections() {
+    let options = ServeOptions { max_connections_per_address: 1, ..ServeOptions::default() };
+    let server = server(options).await;
+    let _first = connect(&server, None, "h2").await;
+    // The second is closed instead of answered.
+    let mut second = TcpStream::connect(server.address).await.unwrap();
+    let closed = tokio::io::AsyncReadExt::read(&mut second, &mut [0]).await;
+    assert!(matches!(closed, Ok(0) | Err(_)), "{closed:?}");
+}
+
 #[tokio::test]
 async fn shutdown_ends_idle_connections_at_once() {
     let server = server(ServeOptions::default()).await;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{Call, delete};
+use crate::addresses::Lazily;
 use crate::admission;
 use crate::admit::condition_error;
 use crate::authz::{Attributes, ResourceTarget, Target};
@@ -19,6 +20,7 @@ use crate::quote::quoted;
 use crate::resource::Origin;
 use crate::rules::{self, Env, Requester};
 use crate::schema::{Schema, cel, validate};
+use crate::standing::Standing;
 use crate::status::{FieldError, Status};
 use crate::user::MASTERS;
 
@@ -48,12 +50,12 @@ impl Call<'_> {
     }
 
     fn with_env(&self, new: &mut Value, prepare: impl FnOnce(&mut Value, &mut Env<'_>)) {
-        let mut draw = self.server.draw_addresses();
-        let account = match (&*self.ty.group, &*self.ty.plural) {
-            ("", "pods") => self.service_account(new),
-            _ => None,
+        let mut draw = Lazily::new(|| self.server.draw_addresses());
+        // Only pods have an account, and a volume with its token.
+        let (account, suffix) = match (&*self.ty.group, &*self.ty.plural) {
+            ("", "pods") => (self.service_account(new), Uuid::new_v4().simple().to_string()),
+            _ => (None, String::new()),
         };
-        let suffix = Uuid::new_v4().simple().to_string();
         let mut env = Env {
             now: self.server.clock.now(),
             user: Requester {
@@ -151,17 +153,17 @@ impl Call<'_> {
     /// Nothing is created of a kind that is on its way out.
     pub(crate) fn check_kind_stays(&self) -> Result<(), Status> {
         let Origin::Custom { name, .. } = &self.ty.origin else { return Ok(()) };
-        let types = self.server.types();
-        let definitions = types.get("apiextensions.k8s.io", "customresourcedefinitions");
-        let Some(definitions) = definitions else { return Ok(()) };
-        let definition = self.objects().get(definitions, "v1", "", name)?;
-        let leaving =
-            definition.is_none_or(|found| object::deletion_timestamp(&found.value).is_some());
-        if leaving {
-            let why = "create not allowed while custom resource definition is terminating";
-            return Err(Status::forbidden(self.gr(), &self.name, why));
+        match self.server.definition_standing(name) {
+            Some(Standing::Stays) => Ok(()),
+            Some(Standing::Unreadable) => {
+                let why = format!("the stored form of definition {} is damaged", quoted(name));
+                Err(Status::internal(why))
+            }
+            Some(Standing::Goes) | None => {
+                let why = "create not allowed while custom resource definition is terminating";
+                Err(Status::forbidden(self.gr(), &self.name, why))
+            }
         }
-        Ok(())
     }
 
     /// What the client is told about an object that is stored all the same.

@@ -16,7 +16,7 @@ pub(crate) async fn delete_collection(
     filter: &ListOptions,
     options: &DeleteOptions,
 ) -> Result<Value, Status> {
-    let page = list::page(call, filter)?;
+    let page = list::page(call, filter).await?;
     let envelope = Envelope::of(&call.ty, &call.version);
     for entry in &page.entries {
         let Some(target) = envelope.open(entry) else { continue };
@@ -28,5 +28,5 @@ pub(crate) async fn delete_collection(
             Err(status) => return Err(status),
         }
     }
-    Ok(list::as_list(call, &page.entries, page.revision))
+    Ok(list::as_list(call, page.entries, page.revision))
 }

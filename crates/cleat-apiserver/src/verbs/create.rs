@@ -4,6 +4,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::admitting::Asking;
+use super::update::Written;
 use super::{Call, RETRIES};
 use crate::apply;
 use crate::object;
@@ -19,27 +20,39 @@ pub(crate) async fn create(
     call: &mut Call<'_>,
     mut new: Value,
     options: &WriteOptions,
-) -> Result<Value, Status> {
+) -> Result<Written, Status> {
     settle_namespace(call, &mut new)?;
     wipe_system_fields(&mut new);
     let generated = object::name(&new).is_empty() && !generate_name(&new).is_empty();
     call.drop_repeated_owners(&mut new);
     call.track(None, &mut new, &options.field_manager);
     object::name(&new).clone_into(&mut call.name);
-    let template = mutate(call, new, options).await?;
+    let new = mutate(call, new, options).await?;
     // A webhook may have given it the name it lacked.
-    let generated = generated && object::name(&template).is_empty();
+    if generated && object::name(&new).is_empty() {
+        return create_named(call, &new, options).await;
+    }
+    object::name(&new).clone_into(&mut call.name);
+    store(call, new, options).await.map_err(|refused| match refused {
+        NotWritten::Raced => taken(call),
+        NotWritten::Failed(status) => status,
+    })
+}
+
+/// Stores a new object under a name that is generated.
+async fn create_named(
+    call: &mut Call<'_>,
+    template: &Value,
+    options: &WriteOptions,
+) -> Result<Written, Status> {
     for _ in 0..RETRIES {
         let mut new = template.clone();
-        if generated {
-            let name = random_name(generate_name(&new));
-            object::metadata_mut(&mut new).insert("name".into(), name.into());
-        }
+        let name = random_name(generate_name(&new));
+        object::metadata_mut(&mut new).insert("name".into(), name.into());
         object::name(&new).clone_into(&mut call.name);
         match store(call, new, options).await {
             Ok(stored) => return Ok(stored),
-            Err(NotWritten::Raced) if generated => {}
-            Err(NotWritten::Raced) => return Err(taken(call)),
+            Err(NotWritten::Raced) => {}
             Err(NotWritten::Failed(status)) => return Err(status),
         }
     }
@@ -85,7 +98,7 @@ pub(crate) async fn store(
     call: &mut Call<'_>,
     mut new: Value,
     options: &WriteOptions,
-) -> Result<Value, NotWritten> {
+) -> Result<Written, NotWritten> {
     let revision = object::resource_version(&new).to_owned();
     still_welcome(call)?;
     fill_system_fields(call, &mut new);
@@ -108,7 +121,7 @@ pub(crate) async fn store(
         return Err(NotWritten::Raced);
     }
     if options.dry_run {
-        return Ok(new);
+        return Ok(Written { value: new, bytes: None, created: true });
     }
     object::metadata_mut(&mut new).remove("resourceVersion");
     // Asking webhooks takes time, in which the namespace or the kind may have begun to go.
@@ -120,7 +133,7 @@ pub(crate) async fn store(
         drop(call.objects().remove(&call.ty, &call.version, last, revision).await);
         return Err(refused);
     }
-    Ok(stored.value)
+    Ok(Written { value: stored.value, bytes: Some(stored.bytes), created: true })
 }
 
 /// Whether the object's namespace and kind are there to stay.

@@ -15,7 +15,7 @@ use crate::protobuf::{self, DefaultKind};
 use crate::query::{DeleteOptions, FieldValidation, Query};
 use crate::resource::Origin;
 use crate::rules;
-use crate::schema::{coerce, decode, default, strict};
+use crate::schema::{coerce, decode, default, repeats, strict};
 use crate::status::Status;
 
 /// Reads an object of the call's own kind.
@@ -26,17 +26,37 @@ pub(crate) fn read(
     validation: FieldValidation,
 ) -> Result<Value, Status> {
     let default = DefaultKind { api_version: &call.api_version(), kind: &call.ty.kind };
-    let (value, json) = parse(media, body, default)?;
-    check_kind(call, &value, json.as_deref().unwrap_or(body))?;
-    shape(call, value, json.as_deref().unwrap_or(body), media, validation)
+    let Parsed { value, json, repeats } = parse(media, body, default)?;
+    let json = json.as_deref().unwrap_or(body);
+    check_kind(call, &value, json)?;
+    // What came as protobuf has no field that is not known or there twice.
+    let text = (media != BodyFormat::Protobuf).then_some(Text { json, repeats });
+    shape(call, value, text, validation)
 }
 
-/// Any object, of whatever kind. For YAML also its JSON, which strictness is judged by.
+/// A body that was read.
+pub(crate) struct Parsed {
+    pub(crate) value: Value,
+    /// Its JSON, if it was sent as something else.
+    json: Option<Vec<u8>>,
+    /// Some key was given twice.
+    repeats: bool,
+}
+
+/// What an object was read from, by which strictness is judged.
+#[derive(Clone, Copy)]
+pub(crate) struct Text<'a> {
+    pub(crate) json: &'a [u8],
+    /// Some key is there twice.
+    pub(crate) repeats: bool,
+}
+
+/// Any object, of whatever kind.
 pub(crate) fn parse(
     media: BodyFormat,
     body: &[u8],
     default: DefaultKind<'_>,
-) -> Result<(Value, Option<Vec<u8>>), Status> {
+) -> Result<Parsed, Status> {
     let kind = default.kind;
     let unreadable = |why: String| {
         Status::bad_request(format!(
@@ -47,9 +67,9 @@ pub(crate) fn parse(
         let shown = head(body);
         unreadable(format!("couldn't get version/kind; json parse error: {why} ({shown})"))
     };
-    let (value, json): (Value, Option<Vec<u8>>) = match media {
+    let parsed = match media {
         BodyFormat::Protobuf => match protobuf::decode(body, default) {
-            Ok(value) => (value, None),
+            Ok(value) => Parsed { value, json: None, repeats: false },
             Err(error) => {
                 return Err(match &error.kind {
                     Some((api_version, kind)) => {
@@ -63,22 +83,27 @@ pub(crate) fn parse(
         BodyFormat::Json => {
             // Go puts a replacement character where text is not UTF-8, and so do we.
             let text = String::from_utf8_lossy(body);
-            let value = serde_json::from_str(&text)
-                .map_err(|error| garbled(gojson::json_error(body, &error)))?;
-            (value, matches!(text, Cow::Owned(_)).then(|| text.into_owned().into_bytes()))
+            let (value, repeats) =
+                repeats::parse(&text).map_err(|error| garbled(gojson::json_error(body, &error)))?;
+            let json = matches!(text, Cow::Owned(_)).then(|| text.into_owned().into_bytes());
+            Parsed { value, json, repeats }
         }
         BodyFormat::Yaml => {
             let text = std::str::from_utf8(body)
                 .map_err(|_| unreadable("yaml: invalid leading UTF-8 octet".to_owned()))?;
             let value: Value = serde_saphyr::from_str(text)
                 .map_err(|error| unreadable(format!("yaml: {error}")))?;
-            let json = value.to_string().into_bytes();
-            (value, Some(json))
+            let json = Some(value.to_string().into_bytes());
+            Parsed { value, json, repeats: false }
         }
     };
-    match &value {
+    match &parsed.value {
         // Go reads null into any struct as nothing at all.
-        Value::Null => Ok((Value::Object(serde_json::Map::new()), Some(b"{}".to_vec()))),
+        Value::Null => Ok(Parsed {
+            value: Value::Object(serde_json::Map::new()),
+            json: Some(b"{}".to_vec()),
+            repeats: false,
+        }),
         Value::Object(map) => {
             for field in ["apiVersion", "kind"] {
                 if let Some(odd) =
@@ -90,7 +115,7 @@ pub(crate) fn parse(
                     )));
                 }
             }
-            Ok((value, json))
+            Ok(parsed)
         }
         odd => Err(garbled(format!(
             "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \
@@ -192,13 +217,12 @@ fn compact(value: &Value) -> String {
     value.to_string().chars().take(2048).collect()
 }
 
-/// Brings an object into its schema's shape and fills in defaults. Unknown and repeated fields are
-/// refused, warned of or dropped.
+/// Brings an object into its schema's shape and fills in defaults. Unknown and repeated fields of its
+/// text, if it has one, are refused, warned of or dropped.
 pub(crate) fn shape(
     call: &mut Call<'_>,
     mut value: Value,
-    json: &[u8],
-    media: BodyFormat,
+    text: Option<Text<'_>>,
     validation: FieldValidation,
 ) -> Result<Value, Status> {
     if !value.is_object() {
@@ -208,7 +232,7 @@ pub(crate) fn shape(
         )));
     }
     let (kind, version) = (call.ty.kind.clone(), call.version.clone());
-    let strictly = validation != FieldValidation::Ignore && media != BodyFormat::Protobuf;
+    let text = text.filter(|_| validation != FieldValidation::Ignore);
     let ty = std::sync::Arc::clone(&call.ty);
     let schema = ty.version(&call.version).and_then(|v| v.schema.as_ref()).map(|r| r.schema());
     let custom = matches!(call.ty.origin, Origin::Custom { .. });
@@ -216,8 +240,9 @@ pub(crate) fn shape(
     match schema {
         Some(schema) if custom => {
             let unknown = coerce::coerce_custom(&mut value, schema, &kind, &version)?;
-            if strictly {
-                findings = strict::duplicates(json);
+            if let Some(Text { json, repeats }) = text {
+                // Most bodies have nothing to find, and are not read again to find it.
+                findings = if repeats { strict::duplicates(json) } else { Vec::new() };
                 findings.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
             }
         }
@@ -226,8 +251,11 @@ pub(crate) fn shape(
                 return Err(decode::refusal(&kind, &version, &why));
             }
             call.left_empty = rules::left_empty(&call.ty, &value);
-            decode::coerce(&mut value, schema, &kind, &version)?;
-            if strictly {
+            let unknown = decode::coerce(&mut value, schema, &kind, &version)?;
+            if let Some(Text { json, repeats }) = text
+                && (repeats || !unknown.is_empty())
+            {
+                // In which order these stand only the text knows.
                 findings = strict::violations(json, schema);
             }
         }
@@ -319,10 +347,10 @@ pub(crate) fn delete_options(
         return DeleteOptions::from_query(query);
     }
     let default = DefaultKind { api_version: "v1", kind: "DeleteOptions" };
-    let (value, _) = parse(media?, body, default).map_err(|mut status| {
+    let parsed = parse(media?, body, default).map_err(|mut status| {
         // Options are read by a decoder that does not say what it expected.
         status.message = unwrapped(&status.message, "DeleteOptions").to_owned();
         status
     })?;
-    DeleteOptions::from_body(&value)
+    DeleteOptions::from_body(&parsed.value)
 }

@@ -1,16 +1,19 @@
 //! List: one page of a consistent picture of a resource type.
 
 use bytes::Bytes;
-use cleat_store::{Range, Revision};
+use cleat_store::{Compacted, Range, Revision};
 use serde_json::{Value, json};
 
 use super::{Call, watch};
-use crate::form::{Form, Presenter};
+use crate::form::{Form, Pieces, Presenter};
 use crate::objects::{self, Envelope};
 use crate::query::{ContinueToken, ListOptions, VersionMatch, resource_version};
 use crate::resource::Origin;
 use crate::selector::Selector;
 use crate::status::{Cause, Status};
+
+/// How many objects are read at a time to see which a selector selects.
+const STEP: usize = 1000;
 
 /// The objects of one page and what the client needs for the next.
 pub(crate) struct Page {
@@ -22,8 +25,12 @@ pub(crate) struct Page {
 }
 
 /// Answers a list request in the form asked for.
-pub(crate) fn list(call: &Call<'_>, options: &ListOptions, form: Form) -> Result<Bytes, Status> {
-    let page = page(call, options)?;
+pub(crate) async fn list(
+    call: &Call<'_>,
+    options: &ListOptions,
+    form: Form,
+) -> Result<Pieces, Status> {
+    let page = page(call, options).await?;
     let mut meta = json!({ "resourceVersion": page.revision.to_string() });
     let map = crate::object::as_map(&mut meta);
     match &page.next {
@@ -37,15 +44,12 @@ pub(crate) fn list(call: &Call<'_>, options: &ListOptions, form: Form) -> Result
     }
     let presenter =
         Presenter { form, ty: &call.ty, version: &call.version, now: call.server.clock.now() };
-    Ok(presenter.list(&page.entries, &meta))
+    Ok(presenter.list(page.entries, &meta))
 }
 
-pub(crate) fn page(call: &Call<'_>, options: &ListOptions) -> Result<Page, Status> {
-    let store = call.objects().store();
-    let bucket = objects::bucket(&call.ty);
-    let prefix = scope(call, &options.selector);
+pub(crate) async fn page(call: &Call<'_>, options: &ListOptions) -> Result<Page, Status> {
     let token = continuation(options)?;
-    let (mut at, mut after) = match &token {
+    let (at, after) = match &token {
         Some(token) => {
             let last = token.start.strip_suffix('\0').unwrap_or(&token.start);
             let base = objects::prefix(&call.namespace);
@@ -53,31 +57,78 @@ pub(crate) fn page(call: &Call<'_>, options: &ListOptions) -> Result<Page, Statu
         }
         None => (wanted_revision(call, options)?, None),
     };
-    let envelope = Envelope::of(&call.ty, &call.version);
-    let everything = options.selector.is_everything();
+    let gathered = match options.selector.is_everything() {
+        true => whole_page(call, options, at, after.as_deref()),
+        false => match selected_page(call, options, at, after.clone(), STEP).await {
+            // Nobody named that revision: the newest will do, and all of it is held on to at once.
+            Err(_) if at.is_none() => selected_page(call, options, at, after, usize::MAX).await,
+            gathered => gathered,
+        },
+    };
+    gathered.map_err(|gone| expired(token.as_ref(), at, gone.floor))
+}
+
+/// A page that leaves nothing out.
+fn whole_page(
+    call: &Call<'_>,
+    options: &ListOptions,
+    at: Option<Revision>,
+    after: Option<&str>,
+) -> Result<Page, Compacted> {
+    let (bucket, prefix) = (objects::bucket(&call.ty), scope(call, &options.selector));
     let limit = options.limit;
+    let range = Range { bucket: &bucket, prefix: &prefix, after, limit, at, count: limit > 0 };
+    let found = call.objects().store().list(range)?;
+    let next = found.entries.last().filter(|_| found.more);
+    let next = next.map(|(last, _)| continue_after(call, found.revision, last));
+    let entries = found.entries.into_iter().map(|(_, entry)| entry.value).collect();
+    Ok(Page { entries, revision: found.revision, next, remaining: found.remaining })
+}
+
+/// A page of what a selector selects. Every object is read for that, so that others have their turn
+/// after each `step` of them.
+async fn selected_page(
+    call: &Call<'_>,
+    options: &ListOptions,
+    mut at: Option<Revision>,
+    mut after: Option<String>,
+    step: usize,
+) -> Result<Page, Compacted> {
+    let (bucket, prefix) = (objects::bucket(&call.ty), scope(call, &options.selector));
+    let envelope = Envelope::of(&call.ty, &call.version);
+    let most = if options.limit == 0 { usize::MAX } else { options.limit };
     let mut entries = Vec::new();
     loop {
-        let room = if limit == 0 { 0 } else { limit - entries.len() };
+        let (prefix, after_key) = (&*prefix, after.as_deref());
         let range =
-            Range { bucket: &bucket, prefix: &prefix, after: after.as_deref(), limit: room, at };
-        let found = store.list(range).map_err(|gone| expired(token.as_ref(), at, gone.floor))?;
+            Range { bucket: &bucket, prefix, after: after_key, limit: step, at, count: false };
+        let found = call.objects().store().list(range)?;
         at = Some(found.revision);
-        for (key, entry) in &found.entries {
-            if everything || selected(&envelope, &options.selector, &entry.value) {
-                entries.push(entry.value.clone());
+        let end = found.entries.len();
+        for (index, (key, entry)) in found.entries.iter().enumerate() {
+            if !selected(&envelope, &options.selector, &entry.value) {
+                continue;
             }
-            after = Some(key.to_string());
+            entries.push(entry.value.clone());
+            if entries.len() == most {
+                let more = found.more || index + 1 < end;
+                let next = more.then(|| continue_after(call, found.revision, key));
+                return Ok(Page { entries, revision: found.revision, next, remaining: None });
+            }
         }
-        let full = limit > 0 && entries.len() >= limit;
-        if !found.more || full {
-            let next = (found.more && full).then(|| ContinueToken {
-                revision: i64::try_from(found.revision).unwrap_or(i64::MAX),
-                start: start_after(call, after.as_deref().unwrap_or_default()),
-            });
-            let remaining = everything.then_some(found.remaining);
-            return Ok(Page { entries, revision: found.revision, next, remaining });
-        }
+        let Some((last, _)) = found.entries.last().filter(|_| found.more) else {
+            return Ok(Page { entries, revision: found.revision, next: None, remaining: None });
+        };
+        after = Some(last.to_string());
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What the client says to be given what follows `key` as of `revision`.
+fn continue_after(call: &Call<'_>, revision: Revision, key: &str) -> ContinueToken {
+    ContinueToken {
+        revision: i64::try_from(revision).unwrap_or(i64::MAX),
+        start: start_after(call, key),
     }
 }
 
@@ -162,7 +213,7 @@ pub(crate) fn too_new(asked: Revision, current: Revision) -> Status {
 }
 
 /// A list that deletecollection answers with: the objects as they were found.
-pub(crate) fn as_list(call: &Call<'_>, entries: &[Bytes], revision: Revision) -> Value {
+pub(crate) fn as_list(call: &Call<'_>, entries: Vec<Bytes>, revision: Revision) -> Value {
     let presenter = Presenter {
         form: Form::Whole,
         ty: &call.ty,
@@ -173,5 +224,8 @@ pub(crate) fn as_list(call: &Call<'_>, entries: &[Bytes], revision: Revision) ->
     if call.ty.origin != Origin::Builtin {
         crate::object::as_map(&mut meta).insert("continue".into(), "".into());
     }
-    serde_json::from_slice(&presenter.list(entries, &meta)).unwrap_or_default()
+    serde_json::from_slice(&presenter.list(entries, &meta).whole()).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

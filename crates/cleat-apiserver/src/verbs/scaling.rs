@@ -38,7 +38,7 @@ pub(super) async fn answer(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, V
         }
         "update" => {
             let options = WriteOptions::update(&asked.query)?;
-            let (body, _) = super::subresource::parse(asked, SCALE_VERSION, "Scale")?;
+            let body = super::subresource::parse(asked, SCALE_VERSION, "Scale")?;
             intake::check_name(call, &body)?;
             (Wish::Whole(body), options)
         }

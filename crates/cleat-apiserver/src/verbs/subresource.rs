@@ -59,13 +59,9 @@ pub(crate) async fn answer(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, V
 }
 
 /// A body of another kind than the object's own.
-pub(super) fn parse(
-    asked: &Asked,
-    api_version: &str,
-    kind: &str,
-) -> Result<(Value, Option<Vec<u8>>), Status> {
+pub(super) fn parse(asked: &Asked, api_version: &str, kind: &str) -> Result<Value, Status> {
     let default = DefaultKind { api_version, kind };
-    let (body, json) = intake::parse(asked.media()?, &asked.body, default)?;
+    let body = intake::parse(asked.media()?, &asked.body, default)?.value;
     let given = body.get("kind").and_then(Value::as_str).unwrap_or_default();
     if !given.is_empty() && given != kind {
         let version = object::at(&body, "/apiVersion").unwrap_or_default();
@@ -77,7 +73,7 @@ pub(super) fn parse(
              ({version}.{given}) to ({package}.{kind}): unknown conversion"
         )));
     }
-    Ok((body, json))
+    Ok(body)
 }
 
 /// Kinds that ask a question: nothing is stored. `None` for all others.
@@ -121,7 +117,7 @@ async fn token(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Statu
     let account = call.current()?.ok_or_else(|| call.not_found())?;
     let tokens = call.server.authenticator.service_accounts();
     let tokens = tokens.ok_or_else(|| Status::internal("this server issues no tokens"))?;
-    let (mut request, _) = parse(asked, VERSION, "TokenRequest")?;
+    let mut request = parse(asked, VERSION, "TokenRequest")?;
     let map = object::as_map(&mut request);
     map.remove("status");
     let spec = object::as_map(map.entry("spec").or_insert_with(|| json!({})));
@@ -150,7 +146,7 @@ async fn token(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Statu
 /// A scheduler says where a pod runs. Nothing else about the pod is looked at.
 async fn bind(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Status> {
     let options = WriteOptions::create(&asked.query)?;
-    let (binding, _) = parse(asked, "v1", "Binding")?;
+    let binding = parse(asked, "v1", "Binding")?;
     if object::name(&binding) != call.name {
         return Err(Status::bad_request("name in URL does not match name in Binding object"));
     }
@@ -228,7 +224,7 @@ fn assign(call: &Call<'_>, pod: &mut Value, node: &str) -> Result<(), Status> {
 }
 
 async fn evict(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, Value), Status> {
-    let (eviction, _) = parse(asked, "policy/v1", "Eviction")?;
+    let eviction = parse(asked, "policy/v1", "Eviction")?;
     if object::name(&eviction) != call.name {
         return Err(Status::bad_request("name in URL does not match name in Eviction object"));
     }

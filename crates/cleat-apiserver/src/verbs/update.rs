@@ -1,11 +1,11 @@
 //! Update and patch: read, change, check, write, and again if somebody was quicker.
 
+use bytes::Bytes;
 use serde_json::Value;
 
 use super::admitting::Asking;
 use super::{Call, MODIFIED, RETRIES, create, delete, intake};
 use crate::apply;
-use crate::negotiate::BodyFormat;
 use crate::object;
 use crate::objects::{self, NotWritten, Stored};
 use crate::patch::{self, Patch};
@@ -20,6 +20,8 @@ use crate::status::{FieldError, Status};
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) value: Value,
+    /// The same as it lies in the store, unless it does not.
+    pub(crate) bytes: Option<Bytes>,
     pub(crate) created: bool,
 }
 
@@ -98,8 +100,7 @@ async fn bring_into_being(
     create::settle_namespace(call, &mut new).map_err(NotWritten::Failed)?;
     let new = create::mutate(call, new, options).await.map_err(NotWritten::Failed)?;
     intake::check_name(call, &new).map_err(NotWritten::Failed)?;
-    let value = create::store(call, new, options).await?;
-    Ok(Written { value, created: true })
+    create::store(call, new, options).await
 }
 
 async fn attempt(
@@ -130,13 +131,13 @@ async fn attempt(
             let (last, revision) = (current.value.clone(), current.revision);
             call.objects().remove(&call.ty, &call.version, last, revision).await?;
         }
-        return Ok(Written { value: new, created: false });
+        return Ok(Written { value: new, bytes: None, created: false });
     }
     if options.dry_run || new == *old {
-        return Ok(Written { value: new, created: false });
+        return Ok(Written { value: new, bytes: None, created: false });
     }
     let stored = call.objects().replace(&call.ty, &call.version, new, &current).await?;
-    Ok(Written { value: stored.value, created: false })
+    Ok(Written { value: stored.value, bytes: Some(stored.bytes), created: false })
 }
 
 /// Lets webhooks change the object before anything else is made of it.
@@ -283,7 +284,9 @@ impl Change for Patched<'_> {
             }
             call.warnings.extend(self.repeated.iter().cloned());
         }
-        new = intake::shape(call, new, &json, BodyFormat::Json, validation)
+        // What was made by a patch has every key once.
+        let text = intake::Text { json: &json, repeats: false };
+        new = intake::shape(call, new, Some(text), validation)
             .map_err(|refused| self.does_not_fit(call, &json, refused))?;
         intake::check_name(call, &new)?;
         call.drop_repeated_owners(&mut new);
@@ -323,10 +326,8 @@ impl Patched<'_> {
             object::metadata_mut(&mut merged).retain(|_, value| !value.is_null());
             return Ok(merged);
         }
-        let json = merged.to_string().into_bytes();
         // What the schema does not know was refused by the merge itself.
-        let findings = FieldValidation::Ignore;
-        intake::shape(call, merged, &json, BodyFormat::Json, findings)
+        intake::shape(call, merged, None, FieldValidation::Ignore)
     }
 
     /// A patch whose result is no object of its kind: the patch is to blame, not the body.

@@ -9,6 +9,7 @@ mod initial;
 #[cfg(test)]
 mod tests;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use cleat_store::{Event, EventKind, Revision, Watch, WatchError};
 use futures::{Stream, StreamExt as _};
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep_until};
 
 use self::initial::Initial;
 use super::Call;
@@ -34,6 +35,8 @@ const AT_ONCE: usize = 128;
 const CHUNK: usize = 64 << 10;
 const BOOKMARK_EVERY: Duration = Duration::from_secs(50);
 const BEFORE_THE_END: Duration = Duration::from_secs(2);
+/// What a line has beside the stored object, about.
+const AROUND: usize = 128;
 
 /// What the client wants to see.
 pub(crate) struct WatchQuery {
@@ -58,7 +61,11 @@ struct Watcher {
     initial: Option<Initial>,
     pending: Option<Bytes>,
     deadline: Instant,
-    next_bookmark: Option<Instant>,
+    // What a watch waits for beside news is set up once: thousands wake for one event, each to wait
+    // again.
+    stop: Pin<Box<dyn Future<Output = ()> + Send>>,
+    end: Pin<Box<Sleep>>,
+    next_bookmark: Option<Pin<Box<Sleep>>>,
     /// What happened before this watch began is not told yet.
     behind: bool,
     first: bool,
@@ -93,6 +100,7 @@ pub(crate) fn watch(
         }
     };
     let now = Instant::now();
+    let deadline = now + query.timeout;
     let initial = match query.after {
         Some(_) => None,
         None => Some(Initial::new(&bucket, &prefix, after, query.mark_initial_end)),
@@ -107,8 +115,10 @@ pub(crate) fn watch(
         watch,
         initial,
         pending: None,
-        deadline: now + query.timeout,
-        next_bookmark: query.bookmarks.then(|| next_bookmark(now, now + query.timeout)),
+        deadline,
+        stop: Box::pin(server.stopping()),
+        end: Box::pin(sleep_until(deadline)),
+        next_bookmark: query.bookmarks.then(|| Box::pin(sleep_until(next_bookmark(now, deadline)))),
         behind: query.bookmarks && query.after.is_some(),
         first: true,
         ended: false,
@@ -125,6 +135,14 @@ fn next_bookmark(now: Instant, deadline: Instant) -> Instant {
     let usual = now + BOOKMARK_EVERY;
     let last = deadline.checked_sub(BEFORE_THE_END).unwrap_or(deadline);
     if last > now { usual.min(last) } else { usual }
+}
+
+/// When it rings; never, if there is none.
+async fn due(bell: &mut Option<Pin<Box<Sleep>>>) {
+    match bell {
+        Some(bell) => bell.as_mut().await,
+        None => std::future::pending().await,
+    }
 }
 
 pub(crate) fn too_old(asked: Revision, floor: Revision) -> Status {
@@ -152,13 +170,12 @@ impl Watcher {
                 self.catch_up();
                 continue;
             }
-            let tick = self.next_bookmark.unwrap_or(self.deadline);
             tokio::select! {
                 // News last: it may never end, and the others must be heard all the same.
                 biased;
-                () = self.server.stopping() => return None,
-                () = tokio::time::sleep_until(self.deadline) => return None,
-                () = tokio::time::sleep_until(tick), if self.next_bookmark.is_some() => self.tick(),
+                () = &mut self.stop => return None,
+                () = &mut self.end => return None,
+                () = due(&mut self.next_bookmark) => self.tick(),
                 news = self.watch.next() => self.take(news),
             }
         }
@@ -220,7 +237,9 @@ impl Watcher {
     }
 
     fn tick(&mut self) {
-        self.next_bookmark = Some(next_bookmark(Instant::now(), self.deadline));
+        if let Some(bell) = &mut self.next_bookmark {
+            bell.as_mut().reset(next_bookmark(Instant::now(), self.deadline));
+        }
         let mut out = BytesMut::new();
         // Looking for news is what brings the watch up to the store's revision.
         if let Ok(Some(event)) = self.watch.try_next() {
@@ -232,7 +251,8 @@ impl Watcher {
 
     /// What happened, and what else has happened since, as far as it fits.
     fn take(&mut self, news: Result<Event, WatchError>) {
-        let mut out = BytesMut::new();
+        let room = news.as_ref().map_or(0, |event| AROUND + event.value.len());
+        let mut out = BytesMut::with_capacity(room);
         match news {
             Ok(event) => {
                 self.event(&event, &mut out);

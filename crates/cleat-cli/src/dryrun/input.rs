@@ -1,5 +1,6 @@
 //! What people give: policies and objects, in files, folders and standard input.
 
+use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -96,7 +97,8 @@ pub(super) fn placed(objects: &mut [Value], kinds: &Kinds) -> Result<()> {
 pub(super) struct Tried {
     pub(super) name: String,
     pub(super) namespace: String,
-    annotations: Value,
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) annotations: BTreeMap<String, String>,
     pub(super) spec: ConfigurationPolicySpec,
     /// What a server would not take as it is taken here.
     pub(super) doubts: Vec<String>,
@@ -151,11 +153,19 @@ impl Tried {
         }
         let spec = serde_json::from_value(spec)
             .with_context(|| format!("understand the ConfigurationPolicy {name}"))?;
-        let annotations = object.pointer("/metadata/annotations").cloned().unwrap_or_default();
-        Ok(Self { name, namespace: text("/metadata/namespace"), annotations, spec, doubts })
+        let namespace = text("/metadata/namespace");
+        let marks = |field: &str| {
+            let all = object.pointer(&format!("/metadata/{field}")).and_then(Value::as_object);
+            let texts = all.into_iter().flatten();
+            let texts =
+                texts.filter_map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned())));
+            texts.collect::<BTreeMap<String, String>>()
+        };
+        let (labels, annotations) = (marks("labels"), marks("annotations"));
+        Ok(Self { name, namespace, labels, annotations, spec, doubts })
     }
 
     pub(super) fn annotation(&self, name: &str) -> Option<&str> {
-        self.annotations.get(name).and_then(Value::as_str)
+        self.annotations.get(name).map(String::as_str)
     }
 }

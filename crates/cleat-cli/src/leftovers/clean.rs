@@ -1,7 +1,7 @@
 //! `cleat leftovers clean`: says what `cleat_agent::leave::clean` did.
 
 use anyhow::{Context as _, Result};
-use cleat_agent::leave::clean::{self, Clean, Error, has_agent, joined_as, take_agent_away};
+use cleat_agent::leave::clean::{self, Clean, Error, has_agent, joined_as};
 use cleat_agent::registration::{Keep, NAMESPACE, cluster_id};
 use cleat_api::leftoverrecord::LeftoverRecord;
 use cleat_core::leave::clean::choose;
@@ -33,15 +33,10 @@ pub(super) async fn clean(
     let here =
         cluster_id(&executor, Side::Cluster).await.context("find out which cluster this is")?;
     let joined = joined_as(hub_client, &here).await?;
-    if let Some(name) = joined.as_ref().filter(|_| agent) {
-        return Err(Refused(format!(
-            "this cluster is joined as {name}, and --agent would take its agent away; `cleat unjoin \
-             {name}` first, or clean without --agent"
-        ))
-        .into());
-    }
     let keep = Keep::Secret { namespace: namespace(agent_namespace, &records, &here) };
-    let chosen = choose(records, &here, include_kept).map_err(|no| Refused(no.to_string()))?;
+    // A record that was worked off, or of which all was declared to stay, says nothing of the agent.
+    let all = include_kept || agent;
+    let chosen = choose(records, &here, all).map_err(|no| Refused(no.to_string()))?;
     for name in &chosen.done {
         eprintln!("{name} was worked off before");
     }
@@ -56,6 +51,7 @@ pub(super) async fn clean(
             records: chosen.records,
             include_kept,
             hub_server,
+            agent: agent.then(|| keep.clone()),
         };
         let done = clean::clean(job, |id, why| eprintln!("waits for {id}: {why}")).await;
         let report = match done {
@@ -66,7 +62,7 @@ pub(super) async fn clean(
         for (id, why) in &report.stays {
             println!("stays: {id} ({why})");
         }
-        for id in report.agent.iter().filter(|_| !agent) {
+        for id in &report.agent {
             match &joined {
                 Some(name) => println!("stays: {id} (it is the agent's own, and {name} is joined)"),
                 None => println!("stays: {id} (it is the agent's own; --agent takes it away)"),
@@ -79,9 +75,6 @@ pub(super) async fn clean(
             return Err(Halted(text).into());
         }
         println!("{} of {} objects are gone", report.gone, report.objects);
-    }
-    if agent {
-        take_agent_away(cluster_client, &keep).await;
     }
     // The agent of a cluster that is joined is to be there.
     if joined.is_none() && has_agent(cluster_client, &keep).await {

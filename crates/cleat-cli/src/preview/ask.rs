@@ -1,7 +1,8 @@
 //! Asking clusters through the hub what a removal or a change would do, and waiting for their answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -14,6 +15,7 @@ use cleat_core::id::{Id, Target};
 use cleat_core::preview::{Believed, Part, plan_hash};
 use cleat_core::write::{Action, Propagation, Side, Write};
 use cleat_runtime::execute::Executor;
+use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{Api, ListParams};
@@ -22,6 +24,7 @@ use serde_json::{Value, json};
 
 use super::questions::{Question, Questions, questions};
 use super::{Subject, direct};
+use crate::bar::{Line, bar};
 use crate::connection::{executor, perform};
 
 /// How long a plan can be compared with.
@@ -29,6 +32,32 @@ const KEPT: SignedDuration = SignedDuration::from_hours(1);
 
 /// How often answers are looked for.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Requests to the hub under way at the same time.
+const AT_ONCE: usize = 32;
+
+/// How many clusters are named that have not answered yet.
+const NAMED: usize = 3;
+
+/// How long clusters have to answer.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience {
+    limit: Duration,
+    /// Somebody sees how far it is.
+    watched: bool,
+}
+
+impl Patience {
+    /// Of somebody who typed so many seconds.
+    pub(crate) fn typed(seconds: u64) -> Self {
+        let watched = std::io::stderr().is_terminal();
+        Self { limit: Duration::from_secs(seconds.max(1)), watched }
+    }
+
+    pub(crate) fn unwatched(limit: Duration) -> Self {
+        Self { limit, watched: false }
+    }
+}
 
 /// What would become of everything, as far as the clusters answered.
 pub(crate) struct Foreseen {
@@ -100,7 +129,7 @@ impl Foreseen {
 pub(crate) async fn ask(
     hub_client: &Client,
     subject: &Subject,
-    patience: Duration,
+    patience: Patience,
 ) -> Result<Foreseen> {
     if let Some(answer) = direct::answer(hub_client, subject).await? {
         return Ok(Foreseen::of(subject, None, vec![answer], Vec::new()));
@@ -108,48 +137,37 @@ pub(crate) async fn ask(
     let executor = executor(Some(hub_client.clone()), None);
     let Questions { all, notes: general, unknown } = questions(hub_client, subject).await?;
     let by = all.iter().find_map(|question| question.spec.as_ref()?.leave);
-    let (mut asked, mut told, mut on_hub) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut to_ask, mut told) = (Vec::new(), Vec::new());
     for (cluster, why) in unknown {
         let answer = RemovalPreviewStatus { problems: vec![why], ..Default::default() };
         let (believed, notes) = (Vec::new(), Vec::new());
         told.push(Answer { cluster, answer: Some(answer), believed, notes });
     }
     for Question { cluster, spec, believed, notes } in all {
-        let Some(spec) = spec else {
-            let answer = Some(RemovalPreviewStatus::default());
-            told.push(Answer { cluster, answer, believed, notes });
-            continue;
-        };
-        let name = format!("preview-{}", &uuid::Uuid::new_v4().simple().to_string()[..10]);
-        let put = put(&executor, &cluster, &name, &spec).await?;
-        let uid = put.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
-        on_hub.push(Asked { cluster: cluster.clone(), name: name.clone(), uid: uid.to_owned() });
-        asked.push((name, Answer { cluster, answer: None, believed, notes }));
-    }
-    let begun = Instant::now();
-    let mut pause = tokio::time::interval(PAUSE);
-    let mut answers: BTreeMap<String, RemovalPreviewStatus> = BTreeMap::new();
-    while answers.len() < asked.len() && begun.elapsed() < patience {
-        pause.tick().await;
-        for (name, Answer { cluster, .. }) in &asked {
-            if answers.contains_key(name) {
-                continue;
+        match spec {
+            Some(spec) => {
+                to_ask.push((spec, Answer { cluster, answer: None, believed, notes }));
             }
-            let api: Api<RemovalPreview> = Api::namespaced(hub_client.clone(), cluster);
-            let found = api.get_opt(name).await.context("look for an answer")?;
-            let status = found.and_then(|found| found.status);
-            if let Some(status) = status.filter(|status| status.answered_at.is_some()) {
-                answers.insert(name.clone(), status);
+            None => {
+                let answer = Some(RemovalPreviewStatus::default());
+                told.push(Answer { cluster, answer, believed, notes });
             }
         }
     }
-    let names: Vec<(String, String, bool)> = asked
-        .iter()
-        .map(|(name, one)| (one.cluster.clone(), name.clone(), answers.contains_key(name)))
-        .collect();
+    let put = to_ask.into_iter().map(|(spec, one)| {
+        let executor = &executor;
+        async move { anyhow::Ok((put(executor, &one.cluster, spec).await?, one)) }
+    });
+    // In the order of the questions, whichever the hub takes first.
+    let asked: Vec<(Asked, Answer)> =
+        futures::stream::iter(put).buffered(AT_ONCE).try_collect().await?;
+    let on_hub: Vec<Asked> = asked.iter().map(|(question, _)| question.clone()).collect();
+    let mut answers = answers(hub_client, on_hub.clone(), patience).await?;
+    let silent = on_hub.iter().filter(|one| !answers.contains_key(&one.name));
+    let silent: BTreeSet<String> = silent.map(|one| one.name.clone()).collect();
     let mut clusters: BTreeMap<String, Answer> = BTreeMap::new();
-    let answered = asked.into_iter().map(|(name, mut one)| {
-        one.answer = answers.remove(&name);
+    let answered = asked.into_iter().map(|(question, mut one)| {
+        one.answer = answers.remove(&question.name);
         if one.answer.is_some() {
             one.believed.clear();
         }
@@ -169,15 +187,76 @@ pub(crate) async fn ask(
     let mut foreseen = Foreseen::of(subject, by, clusters.into_values().collect(), general);
     foreseen.asked = on_hub;
     let label = subject.label(&foreseen.plan);
-    for (cluster, name, answered) in names {
-        let silent = foreseen.clusters.iter().find(|one| one.cluster == cluster && !answered);
-        let unanswered = silent.map(|one| Believed::of(&one.believed).to_string());
+    let named = foreseen.asked.iter().map(|question| {
+        let of = |one: &&Answer| one.cluster == question.cluster && silent.contains(&question.name);
+        let unanswered = foreseen.clusters.iter().find(of);
+        let unanswered = unanswered.map(|one| Believed::of(&one.believed).to_string());
         let patch = json!({ "metadata": {
             "labels": { PLAN_LABEL: label }, "annotations": { UNANSWERED: unanswered },
         } });
-        perform(&executor, "name the plan", on(&cluster, &name, Write::Merge(patch))).await?;
-    }
+        on(&question.cluster, &question.name, Write::Merge(patch))
+    });
+    let named: Vec<Action> = named.collect();
+    let named = named.into_iter().map(|action| perform(&executor, "name the plan", action));
+    let named = futures::stream::iter(named).buffered(AT_ONCE);
+    drop(named.try_collect::<Vec<Value>>().await?);
     Ok(foreseen)
+}
+
+/// Waits for the answers to questions that are on the hub, by their names.
+async fn answers(
+    hub_client: &Client,
+    asked: Vec<Asked>,
+    patience: Patience,
+) -> Result<BTreeMap<String, RemovalPreviewStatus>> {
+    let begun = Instant::now();
+    let mut pause = tokio::time::interval(PAUSE);
+    let mut line = patience.watched.then(|| Line::new(true));
+    let concerned = clusters(&asked).len();
+    let mut answers = BTreeMap::new();
+    let mut waiting = asked;
+    while !waiting.is_empty() && begun.elapsed() < patience.limit {
+        pause.tick().await;
+        let looks = waiting.into_iter().map(|question| {
+            let api: Api<RemovalPreview> = Api::namespaced(hub_client.clone(), &question.cluster);
+            async move {
+                let found = api.get_opt(&question.name).await.context("look for an answer")?;
+                anyhow::Ok((question, found.and_then(|found| found.status)))
+            }
+        });
+        let looked: Vec<(Asked, Option<RemovalPreviewStatus>)> =
+            futures::stream::iter(looks).buffered(AT_ONCE).try_collect().await?;
+        waiting = Vec::new();
+        for (question, status) in looked {
+            match status.filter(|status| status.answered_at.is_some()) {
+                Some(status) => drop(answers.insert(question.name, status)),
+                None => waiting.push(question),
+            }
+        }
+        if let Some(line) = &mut line {
+            line.show(progress(concerned, &clusters(&waiting)));
+        }
+    }
+    Ok(answers)
+}
+
+fn clusters(asked: &[Asked]) -> BTreeSet<&str> {
+    asked.iter().map(|question| question.cluster.as_str()).collect()
+}
+
+/// `[############------------] 4/8 clusters answered, waiting for c2, c4, c5 and 1 more`.
+fn progress(concerned: usize, waiting: &BTreeSet<&str>) -> String {
+    let answered = bar(concerned.saturating_sub(waiting.len()), concerned);
+    let mut line = format!("{answered} clusters answered");
+    if !waiting.is_empty() {
+        let named: Vec<&str> = waiting.iter().copied().take(NAMED).collect();
+        // Writing to a string cannot fail.
+        let _ = write!(line, ", waiting for {}", named.join(", "));
+        if waiting.len() > NAMED {
+            let _ = write!(line, " and {} more", waiting.len() - NAMED);
+        }
+    }
+    line
 }
 
 /// One silent part makes the whole unknown.
@@ -203,21 +282,19 @@ fn on(cluster: &str, name: &str, write: Write) -> Action {
     Action { side: Side::Hub, target: Target { version: "v1alpha1".to_owned(), id }, write }
 }
 
-async fn put(
-    executor: &Executor,
-    cluster: &str,
-    name: &str,
-    spec: &RemovalPreviewSpec,
-) -> Result<Value> {
+async fn put(executor: &Executor, cluster: &str, spec: RemovalPreviewSpec) -> Result<Asked> {
+    let name = format!("preview-{}", &uuid::Uuid::new_v4().simple().to_string()[..10]);
     let end = Timestamp::now().checked_add(KEPT)?;
     let end = Timestamp::from_second(end.as_second())?;
-    let spec = RemovalPreviewSpec { expires_at: Some(Time(end)), ..spec.clone() };
+    let spec = RemovalPreviewSpec { expires_at: Some(Time(end)), ..spec };
     let object = json!({
         "apiVersion": "cleat.dev/v1alpha1", "kind": "RemovalPreview",
         "metadata": { "name": name, "namespace": cluster }, "spec": spec,
     });
     let what = format!("ask cluster {cluster}");
-    perform(executor, &what, on(cluster, name, Write::Create(object))).await
+    let put = perform(executor, &what, on(cluster, &name, Write::Create(object))).await?;
+    let uid = put.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
+    Ok(Asked { cluster: cluster.to_owned(), name, uid: uid.to_owned() })
 }
 
 /// Takes questions back that nobody needs any more. If that does not work they expire by themselves.
@@ -278,5 +355,15 @@ mod tests {
         };
         assert_ne!(plan(RemoveStrategy::Needless), plan(RemoveStrategy::Required));
         assert_eq!(plan(RemoveStrategy::Required), plan(RemoveStrategy::Required));
+    }
+
+    #[test]
+    fn nobody_was_told_for_whom_a_preview_waits() {
+        let waiting = |names: &[&'static str]| progress(8, &names.iter().copied().collect());
+        let line = waiting(&["c5", "c2", "c4", "c7"]);
+        let expected = "[############------------] 4/8 clusters answered, waiting for c2, c4, c5 \
+                        and 1 more";
+        assert_eq!(line, expected);
+        assert_eq!(waiting(&[]), "[########################] 8/8 clusters answered");
     }
 }

@@ -1,17 +1,15 @@
 //! What can be answered without an agent: objects on the very server that is asked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, bail};
 use cleat_agent::preview::Inquirer;
 use cleat_api::policy::name::PARENT_POLICY;
 use cleat_api::removalpreview::RemovalPreviewStatus;
 use cleat_core::id::{Id, Target};
-use cleat_core::preview::listed;
 use cleat_core::work::outlook::{Change, Foreseen, Prospect};
 use cleat_core::write::Side;
 use cleat_runtime::execute::Read;
-use jiff::Timestamp;
 use kube::Client;
 use serde_json::Value;
 
@@ -72,12 +70,12 @@ async fn template(
         ));
     }
     let (mut outlooks, mut problems) = (BTreeMap::new(), Vec::new());
-    match inquirer.of_policy(namespace, name, Change::Deleted, None).await {
+    let going = BTreeSet::new();
+    match inquirer.of_policy(namespace, name, Change::Deleted, &going, None).await {
         Ok(foreseen) => drop(outlooks.insert(name.to_owned(), foreseen.unwrap_or_default())),
         Err(why) => problems.push(why),
     }
-    let objects = inquirer.objects(outlooks).await;
-    Ok(Some(listed(objects, problems, notes, Timestamp::now())))
+    Ok(Some(inquirer.told(outlooks, problems, notes).await))
 }
 
 async fn object(
@@ -115,10 +113,9 @@ async fn object(
             false => Vec::new(),
         },
     };
-    let inquirer = Inquirer::new(client.clone(), executor).anywhere();
+    let inquirer = Inquirer::new(client.clone(), executor).of_plain_objects();
     let outlooks = [(String::new(), vec![foreseen])].into();
-    let objects = inquirer.objects(outlooks).await;
-    Ok(listed(objects, Vec::new(), held(&object), Timestamp::now()))
+    Ok(inquirer.told(outlooks, Vec::new(), held(&object)).await)
 }
 
 /// Who would make it anew, as far as the object itself says.

@@ -6,10 +6,12 @@ use anyhow::Result;
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_core::digest::digest;
 use cleat_core::number::number;
+use kube::Client;
 use serde_json::Value;
 
 use super::How;
-use crate::Refused;
+use crate::explain::locate;
+use crate::{Misunderstood, Refused};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
@@ -66,14 +68,10 @@ const CLUSTER: &str = "cluster.open-cluster-management.io";
 impl Subject {
     /// From what `kubectl` users would type.
     pub(crate) fn parse(what: &str, namespace: Option<&str>) -> Result<Self> {
-        let named = |(kind, name): &(&str, &str)| {
-            !kind.is_empty() && !name.is_empty() && !name.contains('/')
-        };
-        let Some((typed, name)) = what.split_once('/').filter(named) else {
-            return Err(Refused(format!("{what:?} is not KIND/NAME")).into());
-        };
+        let (typed, name) = typed(what)?;
         let lower = typed.to_ascii_lowercase();
         let (kind, group) = lower.split_once('.').unwrap_or((&lower, ""));
+        let group = without_version(group);
         let of = |wanted: &str| group.is_empty() || group == wanted;
         let name = name.to_owned();
         let there = || match namespace {
@@ -111,7 +109,39 @@ impl Subject {
     }
 }
 
+/// The kind and the name that were typed: whether they can be is known before any server is asked.
+pub(crate) fn typed(what: &str) -> Result<(&str, &str)> {
+    let named =
+        |(kind, name): &(&str, &str)| !kind.is_empty() && !name.is_empty() && !name.contains('/');
+    match what.split_once('/').filter(named) {
+        Some(typed) => Ok(typed),
+        None => Err(Misunderstood(format!("{what:?} is not KIND/NAME")).into()),
+    }
+}
+
+/// Kinds may be typed with their version, as in `manifestworks.v1.work.open-cluster-management.io`.
+fn without_version(group: &str) -> &str {
+    let is_version = |label: &str| {
+        let rest = label.strip_prefix('v').unwrap_or_default();
+        let digits = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        digits.len() < rest.len() && (digits.is_empty() || digits.starts_with(['a', 'b']))
+    };
+    match group.split_once('.') {
+        Some((version, rest)) if is_version(version) => rest,
+        None if is_version(group) => "",
+        _ => group,
+    }
+}
+
 impl Subject {
+    /// The same, without a namespace if it lives in none, whatever was typed or is usual.
+    pub(crate) async fn placed(self, client: &Client) -> Result<Self> {
+        let Self::Object { kind, namespace: Some(namespace), name } = self else { return Ok(self) };
+        let namespace = locate(client, &kind, &name, &namespace).await?.id.namespace;
+        let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+        Ok(Self::Object { kind, namespace, name })
+    }
+
     /// What somebody tried who looked at it.
     pub(super) fn purpose(&self) -> String {
         match self {
@@ -163,6 +193,26 @@ impl fmt::Display for Subject {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{MISUNDERSTOOD, exit_code};
+
+    #[test]
+    fn a_work_typed_with_its_version_was_looked_at_as_if_it_were_any_object() {
+        let typed = "manifestworks.v1.work.open-cluster-management.io/shop";
+        let work = Subject::Work { cluster: "c1".to_owned(), name: "shop".to_owned() };
+        assert_eq!(Subject::parse(typed, Some("c1")).unwrap(), work);
+        let typed = "managedclusters.v1.cluster.open-cluster-management.io/c1";
+        assert!(Subject::parse(typed, None).unwrap_err().to_string().contains("unjoin c1"));
+        for (group, expected) in [
+            ("v1beta1.work.open-cluster-management.io", "work.open-cluster-management.io"),
+            ("v2alpha1.example.com", "example.com"),
+            ("vault.example.com", "vault.example.com"),
+            ("v.example.com", "v.example.com"),
+            ("v1", ""),
+            ("apps", "apps"),
+        ] {
+            assert_eq!(without_version(group), expected);
+        }
+    }
 
     #[test]
     fn kinds_are_taken_as_kubectl_takes_them_and_nonsense_is_refused() {
@@ -191,9 +241,11 @@ mod tests {
         assert_ne!(apply("x").label("12"), work.label("12"));
         let policy = Subject::parse("plc/shop", Some("c1")).unwrap();
         assert_eq!(policy.to_string(), "policy c1/shop");
-        for what in ["shop", "manifestwork/", "/shop", "pod/a/b", "managedcluster/c1"] {
-            assert!(Subject::parse(what, Some("c1")).unwrap_err().is::<Refused>(), "{what}");
+        for what in ["shop", "manifestwork/", "/shop", "pod/a/b"] {
+            let error = Subject::parse(what, Some("c1")).unwrap_err();
+            assert_eq!(exit_code(&error), MISUNDERSTOOD, "{what}");
         }
+        assert!(Subject::parse("managedcluster/c1", None).unwrap_err().is::<Refused>());
         for what in ["policy/shop", "mw/shop", "placement/shop"] {
             let refused = Subject::parse(what, None).unwrap_err();
             assert!(refused.to_string().contains("say which with -n"), "{refused}");

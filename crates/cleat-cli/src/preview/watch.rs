@@ -8,21 +8,21 @@ use cleat_api::removalpreview::PreviewedObject;
 use kube::Client;
 use tokio::time::MissedTickBehavior;
 
-use super::ask::{Foreseen, retract};
-use super::{Args, Verb, ask, print, subject};
+use super::ask::{Foreseen, Patience, retract};
+use super::{Args, Subject, Verb, ask, print, subject};
 use crate::Refused;
 
 /// How long at least from one look to the next.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Looks until somebody interrupts it.
-pub(super) async fn watch(args: &Args, hub_client: &Client) -> Result<()> {
+pub(super) async fn watch(args: &Args, hub_client: &Client, usual: &str) -> Result<()> {
     if let Verb::Apply { plan: Some(_), .. } = &args.verb {
         let hint = "--plan compares once, and --watch looks again and again; choose one";
         return Err(Refused(hint.to_owned()).into());
     }
     let screen = std::io::stdout().is_terminal() && args.output.is_none();
-    let looking = looks(args, hub_client, |foreseen| {
+    let looking = looks(args, hub_client, usual, |foreseen| {
         if screen {
             print!("\u{1b}[H\u{1b}[2J");
         }
@@ -37,19 +37,20 @@ pub(super) async fn watch(args: &Args, hub_client: &Client) -> Result<()> {
 async fn looks(
     args: &Args,
     hub_client: &Client,
+    usual: &str,
     mut show: impl FnMut(&Foreseen) -> Result<()>,
 ) -> Result<()> {
-    let patience = Duration::from_secs(args.timeout.max(1));
+    let patience = Patience::typed(args.timeout);
     let mut pause = tokio::time::interval(PAUSE);
     pause.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut subject = subject(args)?;
+    let mut subject = subject(args, usual)?.placed(hub_client).await?;
     let mut shown: Option<Foreseen> = None;
     let mut told = String::new();
     loop {
         pause.tick().await;
         // A file may be another by now; what came by standard input is read once.
         if shown.is_some() && !args.reads_standard_input() {
-            match super::subject(args) {
+            match reread(args, hub_client, usual).await {
                 Ok(now) => subject = now,
                 // Somebody is writing it just now, perhaps.
                 Err(error) => {
@@ -76,6 +77,10 @@ async fn looks(
         told.clear();
         shown = Some(foreseen);
     }
+}
+
+async fn reread(args: &Args, hub_client: &Client, usual: &str) -> Result<Subject> {
+    subject(args, usual)?.placed(hub_client).await
 }
 
 /// It may be over in a moment, and it is told once until then.

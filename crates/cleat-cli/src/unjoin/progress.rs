@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
 
-use cleat_api::managedcluster::{ManagedCluster, condition};
+use cleat_api::managedcluster::{ManagedCluster, condition, reason};
 use cleat_core::condition::find;
 use cleat_core::leave::carried::Carried;
-use cleat_core::leave::counts;
+use cleat_core::leave::{beyond, counts};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-/// How wide the bar is.
-const WIDTH: usize = 24;
+use crate::bar::{self, Line};
+
 /// How many kinds are named on a line.
 const KINDS: usize = 4;
 /// How much of what it waits for fits on a line.
@@ -20,12 +20,12 @@ pub(super) struct Progress {
     name: String,
     terminal: bool,
     most: i64,
-    last: String,
+    line: Line,
 }
 
 impl Progress {
     pub(super) fn new(name: &str, terminal: bool) -> Self {
-        Self { name: name.to_owned(), terminal, most: 0, last: String::new() }
+        Self { name: name.to_owned(), terminal, most: 0, line: Line::new(terminal) }
     }
 
     pub(super) fn show(&mut self, cluster: &ManagedCluster, carried: &[Carried]) {
@@ -35,28 +35,14 @@ impl Progress {
             find(&status.conditions, condition::UNJOINING).map(|said| said.message.clone())
         });
         let said = said.unwrap_or_else(|| "waits for the hub to begin".to_owned());
-        let line = match self.terminal {
+        self.line.show(match self.terminal {
             true => bar(&self.name, &counts, self.most, carried, &said),
             false => format!("{}: {said}", self.name),
-        };
-        if line == self.last {
-            return;
-        }
-        let mut out = std::io::stderr().lock();
-        // Nothing depends on whether somebody reads it.
-        let _ = match self.terminal {
-            true => write!(out, "\r\x1b[2K{line}"),
-            false => writeln!(out, "{line}"),
-        };
-        let _ = out.flush();
-        self.last = line;
+        });
     }
 
     pub(super) fn end(&mut self) {
-        if self.terminal && !self.last.is_empty() {
-            let _ = writeln!(std::io::stderr());
-        }
-        self.last.clear();
+        self.line.end();
     }
 }
 
@@ -68,16 +54,9 @@ fn bar(
     said: &str,
 ) -> String {
     let left: i64 = counts.values().sum();
-    let done = most.saturating_sub(left).max(0);
-    let filled = match most {
-        0 => WIDTH,
-        most => usize::try_from(done * i64::try_from(WIDTH).unwrap_or(0) / most).unwrap_or(0),
-    };
-    let mut line = format!(
-        "{name} [{}{}] {done}/{most} objects",
-        "#".repeat(filled.min(WIDTH)),
-        "-".repeat(WIDTH.saturating_sub(filled))
-    );
+    let count = |count: i64| usize::try_from(count).unwrap_or_default();
+    let done = bar::bar(count(most.saturating_sub(left)), count(most));
+    let mut line = format!("{name} {done} objects");
     let kinds: Vec<String> =
         counts.iter().take(KINDS).map(|(kind, count)| format!("{count} {kind}")).collect();
     if !kinds.is_empty() {
@@ -99,13 +78,15 @@ fn bar(
     line
 }
 
-/// What stands in the way, as a list.
-pub(super) fn list(name: &str, said: &str, carried: &[Carried]) -> String {
+/// What stands in the way, as a list: what the hub says, unless that is what the list says.
+pub(super) fn list(name: &str, said: Option<&Condition>, carried: &[Carried]) -> String {
     let mut text = format!("{name} cannot leave yet:");
-    let mut any = false;
+    let remains = said.is_some_and(|said| said.reason == reason::RESOURCES_REMAIN);
+    if let Some(said) = said.filter(|_| !remains) {
+        let _ = write!(text, "\n  {}", said.message);
+    }
     for one in carried {
         for block in &one.blocked {
-            any = true;
             let _ = write!(
                 text,
                 "\n  {} {}\n    {}\n      {}",
@@ -116,8 +97,8 @@ pub(super) fn list(name: &str, said: &str, carried: &[Carried]) -> String {
             );
         }
     }
-    if !any {
-        let _ = write!(text, "\n  {said}");
+    if let Some(more) = said.filter(|_| remains).and_then(|said| beyond(&said.message, carried)) {
+        let _ = write!(text, "\n  {more}");
     }
     text.push_str("\nThe hub goes on by itself once the cause is gone; `cleat unjoin ");
     let _ = write!(text, "{name}` shows how.");
@@ -152,12 +133,46 @@ mod tests {
             refused: true,
             since: None,
         }];
-        let text = list("c1", "said", &[work]);
-        assert!(
-            text.contains("work web\n    configmaps shop/keep\n      denied: not yet"),
-            "{text}"
-        );
-        assert!(!text.contains("said"));
-        assert!(list("c1", "said", &[]).contains("said"));
+        let listed = "\n  work web\n    configmaps shop/keep\n      denied: not yet\n";
+        let named = "work web: configmaps shop/keep (denied: not yet)";
+        let text = list("c1", Some(&said(reason::RESOURCES_REMAIN, named)), &[work.clone()]);
+        assert!(text.starts_with(&format!("c1 cannot leave yet:{listed}The hub")), "{text}");
+        // What no work or policy tells of itself is said as well.
+        let more =
+            format!("policy p: its agent has not said what stays of it; {named}; and 2 more");
+        let text = list("c1", Some(&said(reason::RESOURCES_REMAIN, &more)), &[work.clone()]);
+        let lacked = "  policy p: its agent has not said what stays of it\nThe hub";
+        assert!(text.contains(&format!("{listed}{lacked}")), "{text}");
+        let held = said(reason::RESOURCES_REMAIN, "namespace c1: held by x");
+        assert!(list("c1", Some(&held), &[]).contains("\n  namespace c1: held by x\n"));
+    }
+
+    #[test]
+    fn that_a_cluster_is_unreachable_was_hidden_by_what_it_had_last_told() {
+        let mut work = Carried::bare(Kind::Work, &Default::default());
+        work.blocked = vec![BlockedObject {
+            object: "configmaps shop/keep".to_owned(),
+            why: "denied: not yet".to_owned(),
+            refused: true,
+            since: None,
+        }];
+        let away = said(reason::CLUSTER_UNREACHABLE, "The cluster is unreachable since yesterday.");
+        let text = list("c1", Some(&away), &[work]);
+        let begins = "c1 cannot leave yet:\n  The cluster is unreachable since yesterday.\n  work ";
+        assert!(text.starts_with(begins), "{text}");
+        assert!(text.contains("denied: not yet"), "{text}");
+    }
+
+    fn said(reason: &str, message: &str) -> Condition {
+        Condition {
+            type_: condition::UNJOIN_FAILED.to_owned(),
+            status: "True".to_owned(),
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            last_transition_time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+                jiff::Timestamp::UNIX_EPOCH,
+            ),
+            observed_generation: None,
+        }
     }
 }

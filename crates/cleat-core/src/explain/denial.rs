@@ -12,6 +12,8 @@ use super::object::{Thing, Trail};
 use super::question::{Answer, Look, Question, Unread};
 use super::tree::{Node, Reason, Weight};
 use super::webhook;
+use crate::preview::guard;
+use crate::work::trouble::LONGEST_PAUSE;
 
 /// What a dry run of the deletion says. `weight`: whether anybody wants it deleted.
 pub(super) fn of_delete(
@@ -74,6 +76,9 @@ fn refused(look: &Look<'_>, thing: &Thing<'_>, code: u16, message: &str, trail: 
         if !protectors.is_empty() {
             return Node::blocks(Reason::ProtectedBy, said(message)).with(protectors);
         }
+        if let Some(node) = unapproved(message) {
+            return node;
+        }
         let text = format!("webhook {hook} refuses its deletion: {}", said(message));
         let what = "do what it says, or ask whoever runs the webhook";
         return Node::blocks(Reason::WebhookDenied, text)
@@ -84,8 +89,22 @@ fn refused(look: &Look<'_>, thing: &Thing<'_>, code: u16, message: &str, trail: 
         let unread = Unread { why: message.to_string(), forbidden: true };
         return Node::unread("whether a delete would pass", &unread);
     }
-    Node::blocks(Reason::Backoff, format!("the server refuses its deletion: {message}"))
-        .with(protectors)
+    // Whoever deletes for a work or a policy tries again by itself.
+    let pause = LONGEST_PAUSE.as_secs();
+    let text = format!(
+        "the server refuses its deletion: {message}; an agent that deletes it tries again after at most \
+         {pause}s"
+    );
+    let node = Node::blocks(Reason::Backoff, text);
+    node.act("whoever deletes it", "do what it says", None).with(protectors)
+}
+
+/// A hub that insists on plans waits for somebody to agree to one.
+fn unapproved(message: &str) -> Option<Node> {
+    let look = guard::awaited(message)?;
+    let node = Node::blocks(Reason::ApprovalPending, said(message));
+    let what = "look at what would go, and agree to it";
+    Some(node.act("whoever deletes it", what, Some(look.to_owned())))
 }
 
 fn unavailable(look: &Look<'_>, thing: &Thing<'_>, hook: &str, message: &str) -> Node {
@@ -110,6 +129,9 @@ pub(super) fn by_message(look: &Look<'_>, thing: &Thing<'_>, message: &str) -> O
         return Some(unavailable(look, thing, &hook, message));
     }
     let hook = quoted(message, "admission webhook ")?;
+    if let Some(node) = unapproved(message) {
+        return Some(node);
+    }
     let text = format!("webhook {hook} refuses: {}", said(message));
     let what = "do what it says, or ask whoever runs the webhook";
     let node = Node::blocks(Reason::WebhookDenied, text);

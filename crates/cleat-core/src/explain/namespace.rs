@@ -16,6 +16,9 @@ use super::{Wish, conditions, denial, webhook};
 use crate::id::Id;
 use crate::number::number;
 
+/// How long it pauses at most after failures in a row.
+const WITHIN: &str = "by itself, after at most a minute";
+
 /// How many kinds of trouble are told; the rest is counted.
 const GROUPS: usize = 6;
 
@@ -39,8 +42,12 @@ pub(super) fn going(look: &Look<'_>, thing: &Thing<'_>, trail: &Trail) -> Vec<No
     }
     if let Some(one) = is_true("NamespaceDeletionContentFailure") {
         let message = text(one, "/message");
-        let node = Node::blocks(Reason::Backoff, message);
-        children.push(node.with(denial::by_message(look, thing, message).into_iter().collect()));
+        let says = format!("{message}; the namespace controller tries again {WITHIN}");
+        let node = Node::blocks(Reason::Backoff, says);
+        children.push(match denial::by_message(look, thing, message) {
+            Some(denied) => node.with(vec![denied]),
+            None => node.act("whoever owns what is in it", "do what it says", None),
+        });
     }
     children.extend(contents(look, thing, trail));
     let others = thing.list("/spec/finalizers").iter().filter_map(Value::as_str);

@@ -145,19 +145,19 @@ fn on_the_cluster(look: &Look<'_>, thing: &Thing<'_>, trail: &Trail) -> Vec<Node
 fn objects(look: &Look<'_>, ledger: &Thing<'_>, trail: &Trail) -> Vec<Node> {
     let mut kept: BTreeSet<Id> = BTreeSet::new();
     let mut must_go: BTreeSet<Id> = BTreeSet::new();
-    let named = |one: &Value| {
+    let named = |one: &Value, name: &str| {
         let field = |name: &str| text(one, name);
-        id(field("/group"), field("/resource"), field("/namespace"), field("/name"))
+        id(field("/group"), field("/resource"), field("/namespace"), name)
     };
     for claim in ledger.list("/spec/claims") {
+        let names = claim.get("names").and_then(Value::as_array).into_iter().flatten();
+        let names = names.chain(claim.get("name")).filter_map(Value::as_str);
         let stays = claim.get("kept").and_then(Value::as_bool) == Some(true);
-        if stays {
-            kept.insert(named(claim))
-        } else {
-            must_go.insert(named(claim))
-        };
+        let side = if stays { &mut kept } else { &mut must_go };
+        side.extend(names.map(|name| named(claim, name)));
     }
-    must_go.extend(ledger.list("/status/appliedResources").iter().map(named));
+    let applied = ledger.list("/status/appliedResources").iter();
+    must_go.extend(applied.map(|one| named(one, text(one, "/name"))));
     let must_go: Vec<&Id> = must_go.difference(&kept).collect();
     let mut children: Vec<Node> = must_go
         .iter()

@@ -10,13 +10,17 @@ use alloc::vec::Vec;
 
 use cleat_api::leftoverrecord::LeftObject;
 use cleat_api::managedcluster::{
-    ManagedCluster, ManagedClusterStatus, RemoveStrategy, condition as kind,
+    CLUSTER_ID, CLUSTER_ID_CLAIM, ManagedCluster, ManagedClusterStatus, RemoveStrategy,
+    condition as kind,
 };
+use cleat_api::manifestwork::ON_RECORD;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::ground::is_ground;
+use super::record;
 use crate::condition::{self, Said, Status};
+use crate::number::number;
 use crate::registration::hub::target;
 use crate::write::{Action, Side, Write};
 
@@ -34,17 +38,40 @@ pub enum Standing {
     Unrecognized(String),
 }
 
-/// What the cluster's own object on the hub says, as the hub stores it.
+/// What the hub's cluster of our name says, as the hub stores it. `own_id` is by what this cluster is
+/// known; a name is free when the cluster that had it is gone, and what another says that has it since
+/// is not meant for us.
 ///
 /// That it says how to leave tells a hub of ours from one that leaves it all to the works: ours fills
 /// it in. A hub may have other controllers that take works away as soon as a cluster is deleted, so
 /// nothing else is waited for.
-pub fn standing(cluster: &Value) -> Standing {
+pub fn standing(cluster: &Value, own_id: &str) -> Standing {
+    if let Some(why) = stranger(cluster, own_id) {
+        return Standing::Unrecognized(why);
+    }
     let deleting = cluster.pointer("/metadata/deletionTimestamp").is_some_and(Value::is_string);
     match declared(cluster) {
         Some(strategy) if deleting => Standing::Leaving(strategy),
         Some(_) | None => Standing::Member,
     }
+}
+
+/// That the hub's cluster of our name is another, if it is.
+pub fn stranger(cluster: &Value, own_id: &str) -> Option<String> {
+    let id = agents_id(cluster).filter(|id| !own_id.is_empty() && *id != own_id)?;
+    let name = cluster.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    Some(format!("another cluster has the name {name} there; its id is {id}, and ours is {own_id}"))
+}
+
+/// By what the agent of a cluster says that it is known. What the cluster claims itself
+/// ([`cleat_api::managedcluster::ID_CLAIM`]) may be anything.
+fn agents_id(cluster: &Value) -> Option<&str> {
+    let annotations = cluster.pointer("/metadata/annotations");
+    let came_with = annotations.and_then(|all| all.get(CLUSTER_ID));
+    let claims = cluster.pointer("/status/clusterClaims").and_then(Value::as_array);
+    let named = |claim: &&Value| claim.get("name").is_some_and(|name| name == CLUSTER_ID_CLAIM);
+    let claimed = claims.into_iter().flatten().find(named).and_then(|claim| claim.get("value"));
+    [came_with, claimed].into_iter().flatten().filter_map(Value::as_str).find(|id| !id.is_empty())
 }
 
 /// What is to become of everything when the cluster leaves, if its hub knows about that.
@@ -68,7 +95,7 @@ pub struct Held {
     pub left: Vec<LeftObject>,
 }
 
-/// How many objects the hub is told of altogether: the status that tells them has to be stored.
+/// How many objects the hub is told of at a time: the status that tells them has to be stored.
 const MOST: usize = 3000;
 
 /// Whose something was.
@@ -90,34 +117,76 @@ impl Source {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Besides {
     pub left: Vec<LeftObject>,
-    /// How many of them there was no room for. Whoever holds those goes on holding them.
+    /// For how many objects there is no room before the hub has written down what it was told. Whoever
+    /// holds those goes on holding them.
     pub untold: usize,
 }
 
 /// What the hub is to hear of such works and policies. `told` is what it has heard: whoever let go of
-/// something on the strength of it will not say it again. `stranded` is what is there now.
-pub fn besides(told: &[LeftObject], stranded: &BTreeMap<Source, Vec<LeftObject>>) -> Besides {
+/// something on the strength of it will not say it again, so it stays told until it is `on_record`.
+/// `stranded` is what is there now.
+pub fn besides(
+    told: &[LeftObject],
+    on_record: &BTreeSet<LeftObject>,
+    stranded: &BTreeMap<Source, Vec<LeftObject>>,
+) -> Besides {
+    fitting(told, on_record, stranded, MOST)
+}
+
+/// The same where there is room for so `many`.
+pub(super) fn fitting(
+    told: &[LeftObject],
+    on_record: &BTreeSet<LeftObject>,
+    stranded: &BTreeMap<Source, Vec<LeftObject>>,
+    many: usize,
+) -> Besides {
+    let known: BTreeSet<_> = told.iter().map(record::key).collect();
+    let written: BTreeSet<_> = on_record.iter().map(record::key).collect();
+    let is_known = |one: &LeftObject| known.contains(&record::key(one));
+    let is_written = |one: &LeftObject| written.contains(&record::key(one));
     let is_earlier =
         |one: &&LeftObject| !is_ground(one) && !stranded.contains_key(&Source::of(one));
     let earlier = told.iter().filter(is_earlier);
-    let mut left: BTreeSet<LeftObject> = earlier.cloned().collect();
+    let now = stranded.values().flatten().filter(|one| is_known(one) || !is_written(one));
+    let mut all: BTreeSet<&LeftObject> = earlier.chain(now).collect();
     let mut untold = 0;
-    for objects in stranded.values() {
-        match left.len() + objects.len() <= MOST {
-            true => left.extend(objects.iter().cloned()),
-            false => untold += 1,
-        }
+    if all.len() > many {
+        // What is written down makes room for the rest.
+        all.retain(|one| !is_written(one));
+        let (said, new): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| is_known(one));
+        let room = many.saturating_sub(said.len());
+        untold = new.len().saturating_sub(room);
+        all = said.into_iter().chain(new.into_iter().take(room)).collect();
     }
-    Besides { left: left.into_iter().collect(), untold }
+    Besides { left: all.into_iter().cloned().collect(), untold }
+}
+
+/// What is said of objects that wait for room.
+pub fn waiting(untold: usize) -> Option<String> {
+    let objects = number(untold, "object that stays is", "objects that stay are");
+    (untold > 0).then(|| {
+        format!(
+            "; {objects} told when the hub has written down the {MOST} before, which a hub that is \
+             older than the agent never does"
+        )
+    })
+}
+
+/// Whether the hub says that everything that it was told stays is written down.
+pub fn is_on_record(cluster: &ManagedCluster) -> bool {
+    let left = cluster.status.as_ref().map(|status| status.left.as_slice()).unwrap_or_default();
+    let said = cluster.metadata.annotations.as_ref().and_then(|all| all.get(ON_RECORD));
+    !left.is_empty() && said.is_some_and(|said| *said == record::receipt_of_all(left))
 }
 
 /// How many policies are named.
 const NAMED: usize = 5;
 
-/// What is said of policies that cannot say what stays of them, with the reasons.
+/// What is said of policies that cannot say what stays of them, or wait for something: of each what it
+/// does, and why.
 pub fn unsaid(mute: &BTreeMap<String, String>) -> Option<String> {
     let said = mute.iter().take(NAMED);
-    let said = said.map(|(name, why)| format!("policy {name} cannot say what stays of it: {why}"));
+    let said = said.map(|(name, what)| format!("policy {name} {what}"));
     let mut said: Vec<String> = said.collect();
     if mute.len() > NAMED {
         said.push(format!("and {} more", mute.len() - NAMED));

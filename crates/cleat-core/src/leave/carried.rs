@@ -195,7 +195,7 @@ impl Carried {
 
     /// That there is more of it than is listed, for the record.
     pub(crate) fn untold(&self, count: i64) -> Untold {
-        Untold { source: self.name.clone(), count }
+        Untold { source: self.name.clone(), policy: self.kind == Kind::Policy, count }
     }
 
     /// Whether the agent may still have something to do for it.

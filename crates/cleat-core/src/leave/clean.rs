@@ -20,14 +20,15 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use cleat_api::appliedmanifestwork::{AppliedManifestWork, Origin};
-use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Part, Stays};
+use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Part, Stays, condition};
 use cleat_api::managedcluster::RemoveStrategy;
 use serde_json::{Value, json};
 
 pub use self::choose::{Chosen, Refusal, choose, ledgers};
 pub use self::copies::copies_on_record;
 pub use self::holders::{Holder, Holders};
-pub use self::report::{Report, report, said};
+pub use self::report::{Report, report, said, to_do};
+use crate::condition::holds;
 use crate::id::{Id, Target};
 use crate::protection::denial::Protected;
 use crate::work::contents::{Contents, is_namespace};
@@ -155,11 +156,13 @@ fn unrecorded(seen: &Observed) -> Vec<LeftObject> {
 
 /// Everything a ledger names.
 fn listed(ledger: &AppliedManifestWork) -> BTreeSet<Id> {
-    let claims = ledger.spec.claims.iter().map(|one| Id {
-        group: one.group.clone(),
-        resource: one.resource.clone(),
-        namespace: one.namespace.clone(),
-        name: one.name.clone(),
+    let claims = ledger.spec.claims.iter().flat_map(|one| {
+        one.all_names().map(|name| Id {
+            group: one.group.clone(),
+            resource: one.resource.clone(),
+            namespace: one.namespace.clone(),
+            name: name.to_owned(),
+        })
     });
     let status = ledger.status.iter().flat_map(|status| &status.applied_resources);
     let applied = status.map(|one| Id {
@@ -174,7 +177,8 @@ fn listed(ledger: &AppliedManifestWork) -> BTreeSet<Id> {
 /// With what its work's ledger knows better than the hub: the uid, and what the work said to keep
 /// when it was last applied.
 fn informed(seen: &Observed, mut object: LeftObject) -> LeftObject {
-    if object.part.is_some() {
+    // A work may have the name of a policy.
+    if object.part.is_some() || object.unmarked {
         return object;
     }
     let ledger = seen.ledgers.iter().find(|ledger| ledger.spec.manifest_work_name == object.source);
@@ -184,7 +188,9 @@ fn informed(seen: &Observed, mut object: LeftObject) -> LeftObject {
     };
     let claim = ledger.and_then(|ledger| {
         let mut claims = ledger.spec.claims.iter();
-        claims.find(|one| is(&one.group, &one.resource, &one.namespace, &one.name))
+        claims.find(|one| {
+            one.all_names().any(|name| is(&one.group, &one.resource, &one.namespace, name))
+        })
     });
     let applied = ledger.and_then(|ledger| {
         let mut all = ledger.status.iter().flat_map(|status| &status.applied_resources);
@@ -227,6 +233,11 @@ pub fn fates(seen: &Observed) -> Vec<(LeftObject, Fate)> {
         }
     }
     holders::spare(seen, &mut all);
+    for (object, fate) in &mut all {
+        if *fate == Fate::Delete && is_worked_off(seen, object) {
+            *fate = Fate::Stays("it stayed when its record was worked off".to_string());
+        }
+    }
     let staying: Vec<Id> = all
         .iter()
         .filter(|(_, fate)| matches!(fate, Fate::Stays(_)))
@@ -241,6 +252,21 @@ pub fn fates(seen: &Observed) -> Vec<(LeftObject, Fate)> {
         }
     }
     all
+}
+
+/// Whether only records that were worked off know of an object. What stayed then stayed for a reason,
+/// which nobody may remember: who looks at such a record again does not want it gone.
+fn is_worked_off(seen: &Observed, object: &LeftObject) -> bool {
+    let is_done = |one: &LeftoverRecord| {
+        one.status.as_ref().is_some_and(|status| holds(&status.conditions, condition::CLEANED))
+    };
+    let knows = |one: &LeftoverRecord| {
+        one.spec.objects.iter().any(|it| (id(it), &it.uid) == (id(object), &object.uid))
+    };
+    let mut open = seen.records.iter().filter(|one| !is_done(one)).peekable();
+    let none_is_open = open.peek().is_none();
+    let on_record = seen.records.iter().any(knows);
+    !seen.include_kept && (none_is_open || (on_record && !open.any(knows)))
 }
 
 fn live_uid<'a>(seen: &'a Observed, id: &Id) -> Option<&'a str> {

@@ -26,7 +26,7 @@ use super::{order, parts, record};
 use crate::condition::{self, whole_seconds};
 use crate::lease::{self, Heartbeat, Pulse, Sight};
 use crate::registration::access::{Part, Standing};
-use crate::registration::hub::{MANAGER, Seen, is_missing};
+use crate::registration::hub::{MANAGER, Seen, is_missing, target};
 use crate::registration::place;
 use crate::work::contents::Contents;
 use crate::write::{Action, Plan, Propagation, Side, Write};
@@ -299,6 +299,7 @@ fn with_agent(seen: &Observed, carried: &[Carried], records: &[LeftoverRecord]) 
     let leave =
         LeftoverRecordSpec { untold: untold.collect(), ..record::leave(&seen.cluster, reason) };
     actions.extend(record::append(&leave, &records.iter().collect::<Vec<_>>(), &more));
+    actions.extend(receipt(seen, records));
     for one in ended {
         let said = record::says(records, &one.untold(one.left_untold));
         if said && record::missing(records, one.left.iter()).is_empty() {
@@ -318,6 +319,24 @@ fn with_agent(seen: &Observed, carried: &[Carried], records: &[LeftoverRecord]) 
         }
     }
     actions
+}
+
+/// That everything the cluster itself told is written down. Its agent may tell the next of it then: what
+/// it tells has to be stored in one object.
+fn receipt(seen: &Observed, records: &[LeftoverRecord]) -> Option<Action> {
+    let metadata = &seen.cluster.metadata;
+    let left = seen.status().left;
+    let receipt = record::receipt_of_all(&left);
+    let known = metadata.annotations.as_ref().and_then(|all| all.get(ON_RECORD)) == Some(&receipt);
+    if known || left.is_empty() || !record::missing(records, left.iter()).is_empty() {
+        return None;
+    }
+    let patch = json!({ "metadata": {
+        "uid": metadata.uid, "resourceVersion": metadata.resource_version,
+        "annotations": { ON_RECORD: receipt },
+    }});
+    let target = target(seen.name());
+    Some(Action { side: Side::Hub, target, write: Write::Merge(patch) })
 }
 
 /// Without an agent nobody will ever say what became of things: they are written down as they were

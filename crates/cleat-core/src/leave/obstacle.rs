@@ -8,6 +8,7 @@ use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
 use cleat_api::managedcluster::{condition as kind, reason};
+use cleat_api::manifestwork::BlockedObject;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
@@ -107,7 +108,7 @@ fn stuck(seen: &Observed) -> Option<(&'static str, String)> {
                 let old = |since: Timestamp| is_old(seen, since, PATIENCE);
                 block.refused || block.since.as_ref().is_some_and(|since| old(since.0))
             });
-            stuck.extend(blocks.map(|block| format!("{name}: {} ({})", block.object, block.why)));
+            stuck.extend(blocks.map(|block| named(one, block)));
             stuck.extend(unsaid(seen, one).map(|why| format!("{name}: {why}")));
         } else if one.deleting && !one.finalizers.is_empty() {
             stuck.push(held());
@@ -124,6 +125,25 @@ fn stuck(seen: &Observed) -> Option<(&'static str, String)> {
         message.push_str(&format!("; and {more} more"));
     }
     Some((reason::RESOURCES_REMAIN, message))
+}
+
+fn named(one: &Carried, block: &BlockedObject) -> String {
+    format!("{} {}: {} ({})", one.kind.as_str(), one.name, block.object, block.why)
+}
+
+/// What is said to stand in the way beyond what everything carried tells of itself.
+pub fn beyond(said: &str, carried: &[Carried]) -> Option<String> {
+    let mut rest = said.to_string();
+    for one in carried {
+        for block in &one.blocked {
+            rest = rest.replacen(&named(one, block), "", 1);
+        }
+    }
+    // How many more there are is seen from the list.
+    let is_number = |part: &str| part.starts_with("and ") && part.ends_with(" more");
+    let parts = rest.split("; ").filter(|part| !part.is_empty() && !is_number(part));
+    let parts: Vec<&str> = parts.collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// Why nothing is known of a policy that is to go, if its agent has had the time to say something: it

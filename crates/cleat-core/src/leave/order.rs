@@ -18,33 +18,82 @@ enum Ground<'a> {
 
 /// The places in `carried` of what may be deleted now and is not being deleted yet.
 pub(crate) fn ready(carried: &[Carried]) -> Vec<usize> {
-    let mut needed: BTreeMap<Ground<'_>, BTreeSet<usize>> = BTreeMap::new();
-    for (index, one) in carried.iter().enumerate() {
-        for object in &one.objects {
-            if !object.namespace.is_empty() {
-                let namespace = Ground::Namespace(&object.namespace);
-                needed.entry(namespace).or_default().insert(index);
-            }
-            let definition = Ground::Definition(&object.resource, &object.group);
-            needed.entry(definition).or_default().insert(index);
-        }
+    let needs = Needs::of(carried);
+    let going = |index: &usize| carried.get(*index).is_some_and(|one| one.deleting);
+    let all = || (0..carried.len()).filter(|index| !going(index));
+    let free: Vec<usize> = all().filter(|index| needs.is_free(*index)).collect();
+    if !free.is_empty() {
+        return free;
     }
-    let waits = |index: usize, one: &Carried| {
-        grounds(one).any(|ground| {
-            let needing = needed.get(&ground);
-            needing.is_some_and(|all| all.iter().any(|other| *other != index))
-        })
-    };
-    let all = || carried.iter().enumerate().filter(|(_, one)| !one.deleting);
-    let free: Vec<usize> =
-        all().filter(|(index, one)| !waits(*index, one)).map(|(index, _)| index).collect();
     // Works that need each other go together; waiting would be for ever.
-    if free.is_empty() && carried.iter().all(|one| !one.deleting) {
-        return all().map(|(index, _)| index).collect();
-    }
-    free
+    all().filter(|index| needs.is_circle(*index)).collect()
 }
 
+/// Who waits for whom.
+struct Needs {
+    /// Of each, by its place: those that stand on what it brings.
+    waits_for: Vec<BTreeSet<usize>>,
+    /// The same the other way round.
+    holds_up: Vec<BTreeSet<usize>>,
+}
+
+impl Needs {
+    fn of(carried: &[Carried]) -> Self {
+        let brought: Vec<BTreeSet<Ground<'_>>> =
+            carried.iter().map(|one| grounds(one).collect()).collect();
+        let mut standing: BTreeMap<Ground<'_>, BTreeSet<usize>> = BTreeMap::new();
+        for (index, (one, own)) in carried.iter().zip(&brought).enumerate() {
+            // Who brings the same ground as another does not stand on the other's: the last of them
+            // takes it away.
+            for ground in needed(one).filter(|ground| !own.contains(ground)) {
+                standing.entry(ground).or_default().insert(index);
+            }
+        }
+        let on = |ground| standing.get(ground).into_iter().flatten().copied();
+        let waits_for: Vec<BTreeSet<usize>> =
+            brought.iter().map(|grounds| grounds.iter().flat_map(on).collect()).collect();
+        let mut holds_up: Vec<BTreeSet<usize>> =
+            waits_for.iter().map(|_| BTreeSet::new()).collect();
+        for (index, all) in waits_for.iter().enumerate() {
+            for other in all {
+                if let Some(held_up) = holds_up.get_mut(*other) {
+                    held_up.insert(index);
+                }
+            }
+        }
+        Self { waits_for, holds_up }
+    }
+
+    fn is_free(&self, index: usize) -> bool {
+        self.waits_for.get(index).is_none_or(BTreeSet::is_empty)
+    }
+
+    /// Whether everything that it waits for, however far away, waits for it in turn.
+    fn is_circle(&self, index: usize) -> bool {
+        let (ahead, behind) = (reached(&self.waits_for, index), reached(&self.holds_up, index));
+        ahead.is_subset(&behind)
+    }
+}
+
+fn reached(steps: &[BTreeSet<usize>], from: usize) -> BTreeSet<usize> {
+    let (mut found, mut open) = (BTreeSet::new(), Vec::from([from]));
+    while let Some(index) = open.pop() {
+        let next = steps.get(index).into_iter().flatten();
+        open.extend(next.filter(|other| found.insert(**other)));
+    }
+    found
+}
+
+/// What the objects stand on.
+fn needed(one: &Carried) -> impl Iterator<Item = Ground<'_>> {
+    one.objects.iter().flat_map(|object| {
+        let namespace = Some(&*object.namespace).filter(|namespace| !namespace.is_empty());
+        let definition = Ground::Definition(&object.resource, &object.group);
+        namespace.map(Ground::Namespace).into_iter().chain([definition])
+    })
+}
+
+/// What others may stand on.
 fn grounds(one: &Carried) -> impl Iterator<Item = Ground<'_>> {
     one.objects.iter().filter_map(|object| match (&*object.group, &*object.resource) {
         ("", "namespaces") => Some(Ground::Namespace(&object.name)),
@@ -55,3 +104,6 @@ fn grounds(one: &Carried) -> impl Iterator<Item = Ground<'_>> {
         _ => None,
     })
 }
+
+#[cfg(test)]
+mod tests;

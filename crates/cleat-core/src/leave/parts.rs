@@ -122,57 +122,114 @@ pub struct Observed {
 }
 
 /// What goes next. An empty plan: nothing more can be done, or nothing is left.
+///
+/// An agent that runs in its Deployment may end as soon as that goes. So everything hangs on one thing
+/// before that is deleted, in one request: until then an agent that starts again has all it needs to go
+/// on, and after it nobody has to.
 pub fn plan(seen: &Observed) -> Plan {
-    let live = |part: OwnPart| match seen.parts.get(&part) {
-        Some(Seen::Present(live)) => Some(live),
-        _ => None,
-    };
     let delete = |part: OwnPart| -> Option<Action> {
-        let live =
-            live(part).filter(|live| live.pointer("/metadata/deletionTimestamp").is_none())?;
+        let live = seen.live(part).filter(|live| !is_going(live))?;
         let uid = live.pointer("/metadata/uid").and_then(Value::as_str)?.to_string();
         let propagation = Propagation::Background;
         let write = Write::Delete { uid, resource_version: None, propagation };
         Some(Action { side: Side::Cluster, target: part.target(&seen.namespace), write })
     };
-    const FIRST: [OwnPart; 4] =
-        [OwnPart::Credentials, OwnPart::Pending, OwnPart::Bootstrap, OwnPart::Deployment];
-    let first: Vec<Action> = FIRST.into_iter().filter_map(delete).collect();
-    if !first.is_empty() {
-        return vec![first];
-    }
+    let all = |parts: &[OwnPart]| parts.iter().copied().filter_map(delete).collect();
     // While there are two, each of them is a right of its own.
     let bindings = [OwnPart::OldBinding, OwnPart::Binding];
     let mut bindings: Vec<OwnPart> = bindings
         .into_iter()
-        .filter(|part| live(*part).is_some_and(|it| is_ours(seen, *part, it)))
+        .filter(|part| seen.live(*part).is_some_and(|it| is_ours(seen, *part, it)))
         .collect();
     let last = bindings.pop();
-    let mut steps: Plan = vec![bindings.into_iter().filter_map(delete).collect()];
-    match delete(OwnPart::Namespace).filter(|_| seen.contents == Contents::Ours) {
-        Some(namespace) => {
-            // The account goes with the namespace, perhaps before the binding can be taken away.
-            let binding = last.and_then(|part| {
-                let owner = ("v1", "Namespace", &*seen.namespace);
-                hang(seen, part, live(part)?, owner, live(OwnPart::Namespace)?)
-            });
-            steps.push(binding.into_iter().collect());
-            steps.push(vec![namespace]);
-        }
-        None => {
-            // The account goes with the binding: without the binding nobody could take it away, and
-            // without the account nobody the binding.
-            let account = last.and_then(|part| {
-                let (account, binding) = (live(OwnPart::Account)?, live(part)?);
-                let name = binding.pointer("/metadata/name").and_then(Value::as_str)?;
-                let owner = ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", name);
-                hang(seen, OwnPart::Account, account, owner, binding)
-            });
-            steps.push(account.into_iter().collect());
+    let mut steps: Plan = vec![all(&bindings)];
+    const SECRETS: [OwnPart; 3] = [OwnPart::Pending, OwnPart::Bootstrap, OwnPart::Credentials];
+    const INSIDE: [OwnPart; 5] = [
+        OwnPart::Deployment,
+        OwnPart::Account,
+        OwnPart::Pending,
+        OwnPart::Bootstrap,
+        OwnPart::Credentials,
+    ];
+    let namespace = seen.live(OwnPart::Namespace);
+    let going = namespace.is_some_and(is_going);
+    if going || (namespace.is_some() && seen.contents == Contents::Ours) {
+        // The account goes with the namespace, perhaps before the binding can be taken away.
+        let binding = last.filter(|_| !going);
+        steps.push(binding.and_then(|it| hang(seen, it, OwnPart::Namespace)).into_iter().collect());
+        steps.push(all(&[OwnPart::Namespace]));
+        // These go with it as well, but sooner so.
+        steps.push(all(&[OwnPart::Deployment]));
+        steps.push(all(&SECRETS));
+        steps.push(last.and_then(delete).into_iter().collect());
+    } else if let Some(binding) = last {
+        steps.push(INSIDE.into_iter().filter_map(|part| hang(seen, part, binding)).collect());
+        steps.push(all(&[binding]));
+    } else if seen.live(OwnPart::Deployment).is_some_and(|live| !is_going(live)) {
+        let others = INSIDE.into_iter().filter(|part| *part != OwnPart::Deployment);
+        let hung = others.filter_map(|part| hang(seen, part, OwnPart::Deployment));
+        steps.push(hung.collect());
+        steps.push(all(&[OwnPart::Deployment]));
+    } else {
+        // With the credentials goes what says that the cluster has left.
+        steps.push(all(&[OwnPart::Pending, OwnPart::Bootstrap]));
+        steps.push(all(&[OwnPart::Credentials]));
+    }
+    steps.into_iter().filter(|step| !step.is_empty()).collect()
+}
+
+impl Observed {
+    fn live(&self, part: OwnPart) -> Option<&Value> {
+        match self.parts.get(&part) {
+            Some(Seen::Present(live)) => Some(live),
+            Some(Seen::Absent | Seen::Unknown) | None => None,
         }
     }
-    steps.push(last.and_then(delete).into_iter().collect());
-    steps.into_iter().filter(|step| !step.is_empty()).collect()
+}
+
+fn is_going(live: &Value) -> bool {
+    live.pointer("/metadata/deletionTimestamp").is_some()
+}
+
+/// Something of the agent that is still there, or may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remaining {
+    pub id: Id,
+    pub why: String,
+    /// It is not the agent's alone, and nobody takes it away.
+    pub stays: bool,
+}
+
+/// What is still there of the agent, as the server says: what cannot be seen may be.
+pub fn remaining(seen: &Observed) -> Vec<Remaining> {
+    let mut all = Vec::new();
+    for part in OwnPart::ALL {
+        let live = match seen.parts.get(&part) {
+            Some(Seen::Absent) => continue,
+            Some(Seen::Present(live)) => Some(live),
+            Some(Seen::Unknown) | None => None,
+        };
+        let binding = matches!(part, OwnPart::Binding | OwnPart::OldBinding);
+        if binding && live.is_some_and(|live| !is_ours(seen, part, live)) {
+            continue;
+        }
+        let going = live.is_some_and(is_going);
+        let foreign = match part {
+            OwnPart::Namespace if !going => seen.contents.why_kept(),
+            _ => None,
+        };
+        let (why, stays) = match (live, &seen.contents, foreign) {
+            (None, ..) => ("it cannot be seen".to_string(), false),
+            (Some(_), _, Some(foreign)) => (foreign, true),
+            (Some(_), ..) if going => ("it is going".to_string(), false),
+            (Some(_), Contents::Unknown(why), _) if part == OwnPart::Namespace => {
+                (format!("what it holds cannot be seen: {why}"), false)
+            }
+            (Some(_), ..) => ("it was not deleted".to_string(), false),
+        };
+        all.push(Remaining { id: part.target(&seen.namespace).id, why, stays });
+    }
+    all
 }
 
 /// Only a binding for the account of this namespace is this agent's. The old name is one that several
@@ -188,22 +245,29 @@ fn is_ours(seen: &Observed, part: OwnPart, binding: &Value) -> bool {
     alone && subjects.iter().any(ours)
 }
 
-/// Has the collector take a part away when its owner is gone. `None`: it has an owner.
-fn hang(
-    seen: &Observed,
-    part: OwnPart,
-    live: &Value,
-    (api_version, kind, name): (&str, &str, &str),
-    owner: &Value,
-) -> Option<Action> {
+/// Has the collector take a part away when its owner is gone. `None`: it has an owner, or there is
+/// nothing to hang.
+fn hang(seen: &Observed, part: OwnPart, owner: OwnPart) -> Option<Action> {
+    let (live, above) = (seen.live(part)?, seen.live(owner)?);
     if live.pointer("/metadata/ownerReferences/0").is_some() {
         return None;
     }
+    let (api_version, kind) = match owner {
+        OwnPart::Namespace => ("v1", "Namespace"),
+        OwnPart::Deployment => ("apps/v1", "Deployment"),
+        OwnPart::Binding | OwnPart::OldBinding => {
+            ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding")
+        }
+        // Nothing hangs on these.
+        OwnPart::Credentials | OwnPart::Pending | OwnPart::Bootstrap | OwnPart::Account => {
+            return None;
+        }
+    };
     let patch = json!({ "metadata": {
         "uid": live.pointer("/metadata/uid")?,
         "ownerReferences": [{
-            "apiVersion": api_version, "kind": kind, "name": name,
-            "uid": owner.pointer("/metadata/uid")?,
+            "apiVersion": api_version, "kind": kind, "name": owner.target(&seen.namespace).id.name,
+            "uid": above.pointer("/metadata/uid")?,
         }],
     }});
     let (target, write) = (part.target(&seen.namespace), Write::Merge(patch));
@@ -211,105 +275,4 @@ fn hang(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn binding(name: &str, namespaces: &[&str]) -> Seen {
-        let subjects = namespaces.iter().map(|of| json!({ "name": NAME, "namespace": of }));
-        let subjects: Vec<Value> = subjects.collect();
-        Seen::Present(json!({
-            "metadata": { "name": name, "uid": format!("u-{name}") }, "subjects": subjects,
-        }))
-    }
-
-    fn seen(contents: Contents, bindings: &[(OwnPart, Seen)]) -> Observed {
-        let plain = |uid: &str| Seen::Present(json!({ "metadata": { "uid": uid } }));
-        let mut parts: BTreeMap<OwnPart, Seen> =
-            [(OwnPart::Account, plain("account")), (OwnPart::Namespace, plain("namespace"))].into();
-        parts.extend(bindings.iter().cloned());
-        Observed { namespace: "ours".to_string(), parts, contents }
-    }
-
-    fn words(seen: &Observed) -> Vec<String> {
-        let steps = plan(seen).into_iter();
-        let word = |action: Action| match action.write {
-            Write::Delete { uid, .. } => uid,
-            Write::Merge(patch) => {
-                let owner = &patch["metadata"]["ownerReferences"][0]["name"];
-                format!("{} under {owner}", action.target.id.name)
-            }
-            other => format!("{other:?}"),
-        };
-        steps.map(|step| step.into_iter().map(word).collect::<Vec<_>>().join(" ")).collect()
-    }
-
-    #[test]
-    fn the_rights_of_an_agent_of_an_earlier_version_stayed_behind() {
-        let new = (OwnPart::Binding, binding("cleat-agent:ours", &["ours"]));
-        let old = (OwnPart::OldBinding, binding(NAME, &["ours"]));
-        let foreign = || Contents::Foreign(vec![Id::default()]);
-        for (contents, bindings, expected) in [
-            (
-                Contents::Ours,
-                vec![old.clone()],
-                vec!["cleat-agent under \"ours\"", "namespace", "u-cleat-agent"],
-            ),
-            (
-                Contents::Ours,
-                vec![new.clone(), old.clone()],
-                vec![
-                    "u-cleat-agent",
-                    "cleat-agent:ours under \"ours\"",
-                    "namespace",
-                    "u-cleat-agent:ours",
-                ],
-            ),
-            (
-                foreign(),
-                vec![old.clone()],
-                vec!["cleat-agent under \"cleat-agent\"", "u-cleat-agent"],
-            ),
-            (
-                foreign(),
-                vec![new, old],
-                vec![
-                    "u-cleat-agent",
-                    "cleat-agent under \"cleat-agent:ours\"",
-                    "u-cleat-agent:ours",
-                ],
-            ),
-        ] {
-            assert_eq!(words(&seen(contents, &bindings)), expected);
-        }
-    }
-
-    #[test]
-    fn a_binding_that_is_also_for_others_stays() {
-        for subjects in [&["theirs"] as &[&str], &["ours", "theirs"], &[]] {
-            let old = (OwnPart::OldBinding, binding(NAME, subjects));
-            assert_eq!(words(&seen(Contents::Unknown(String::new()), &[old])), [""; 0]);
-        }
-    }
-
-    #[test]
-    fn the_right_to_take_things_away_goes_last_and_once() {
-        let new = || (OwnPart::Binding, binding("cleat-agent:ours", &["ours"]));
-        let mut all = seen(Contents::Ours, &[new()]);
-        let plain = |uid: &str| Seen::Present(json!({ "metadata": { "uid": uid } }));
-        for (part, uid) in [(OwnPart::Credentials, "secret"), (OwnPart::Deployment, "deployment")] {
-            all.parts.insert(part, plain(uid));
-        }
-        assert_eq!(words(&all), ["secret deployment"]);
-        // The namespace is going: what hangs on it is not hung again, and the binding is tried.
-        let mut going = seen(Contents::Unknown(String::new()), &[new()]);
-        let deleted = json!({ "uid": "namespace", "deletionTimestamp": "2026-01-01T00:00:00Z" });
-        going.parts.insert(OwnPart::Namespace, Seen::Present(json!({ "metadata": deleted })));
-        going.parts.insert(OwnPart::Account, Seen::Absent);
-        assert_eq!(words(&going), ["u-cleat-agent:ours"]);
-        // Who cannot look any more does nothing.
-        for seen in going.parts.values_mut() {
-            *seen = Seen::Unknown;
-        }
-        assert_eq!(words(&going), [""; 0]);
-    }
-}
+mod tests;

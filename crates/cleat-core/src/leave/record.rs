@@ -54,7 +54,12 @@ pub(crate) fn says<'a>(
     untold: &Untold,
 ) -> bool {
     let mut said = records.into_iter().flat_map(|one| &one.spec.untold);
-    untold.count <= 0 || said.any(|one| one.source == untold.source && one.count >= untold.count)
+    untold.count <= 0 || said.any(|one| is_same(one, untold) && one.count >= untold.count)
+}
+
+/// Whether both are about the same work, or the same policy.
+fn is_same(one: &Untold, other: &Untold) -> bool {
+    (&one.source, one.policy) == (&other.source, other.policy)
 }
 
 /// Which of `objects` a record has as going, or as less sure to stay than they say.
@@ -62,7 +67,7 @@ pub(crate) fn understated<'a>(
     records: &[LeftoverRecord],
     objects: impl Iterator<Item = &'a LeftObject>,
 ) -> Vec<&'a LeftObject> {
-    let mut known: BTreeMap<[&str; 5], Option<Stays>> = BTreeMap::new();
+    let mut known: BTreeMap<[&str; 6], Option<Stays>> = BTreeMap::new();
     for object in records.iter().flat_map(|one| &one.spec.objects) {
         let stays = known.entry(place(object)).or_insert(object.stays);
         *stays = object.stays.min(*stays);
@@ -74,7 +79,7 @@ pub(crate) fn understated<'a>(
 
 /// Writes down that these stay, where it says otherwise.
 pub(crate) fn raise(records: &[LeftoverRecord], objects: &[&LeftObject]) -> Vec<Action> {
-    let mut said: BTreeMap<[&str; 5], &LeftObject> = BTreeMap::new();
+    let mut said: BTreeMap<[&str; 6], &LeftObject> = BTreeMap::new();
     for &object in objects {
         let known = said.entry(place(object)).or_insert(object);
         if known.stays < object.stays {
@@ -110,17 +115,20 @@ pub(crate) fn are_told(told: &[LeftObject], objects: &[LeftObject]) -> bool {
     objects.iter().all(|object| known.contains(&key(object)))
 }
 
-/// The same object of the same work, whatever was said of it. Another incarnation is another.
-fn key(object: &LeftObject) -> [&str; 6] {
-    let LeftObject { group, version: _, resource, namespace, name, uid, source, .. } = object;
-    [group, resource, namespace, name, uid, source].map(String::as_str)
+/// The same object of the same work or policy, whatever was said of it. Another incarnation is another,
+/// and so is what a policy made that has the name of a work.
+pub(super) fn key(object: &LeftObject) -> [&str; 7] {
+    let LeftObject { group, version: _, resource, namespace, name, uid, source, unmarked, .. } =
+        object;
+    let whose = if *unmarked { "policy" } else { "work" };
+    [group, resource, namespace, name, uid, source, whose]
 }
 
 /// The same whichever incarnation: what is declared to stay is named, and a template that is about to
 /// make something does not know its uid.
-fn place(object: &LeftObject) -> [&str; 5] {
-    let [group, resource, namespace, name, _, source] = key(object);
-    [group, resource, namespace, name, source]
+fn place(object: &LeftObject) -> [&str; 6] {
+    let [group, resource, namespace, name, _, source, whose] = key(object);
+    [group, resource, namespace, name, source, whose]
 }
 
 /// What the hub puts on a work or policy that it could not hold, once everything of `left` is written
@@ -130,6 +138,12 @@ pub(crate) fn receipt(left: &[LeftObject]) -> String {
         json!([group, resource, namespace, name, uid])
     });
     digest(&ids.collect())
+}
+
+/// The same of everything that a cluster itself tells, whosever it was: what the hub puts on the cluster
+/// once all of it is written down, so that it need not be told any longer.
+pub(crate) fn receipt_of_all(left: &[LeftObject]) -> String {
+    digest(&left.iter().map(|object| json!(key(object))).collect())
 }
 
 /// Whether what stays of something may be forgotten on the cluster: it is held until it is written
@@ -219,7 +233,7 @@ pub(crate) fn append(
             "removeStrategy": strategy,
         });
         let before = last.spec.untold.iter();
-        let before = before.filter(|one| untold.iter().all(|new| new.source != one.source));
+        let before = before.filter(|one| untold.iter().all(|new| !is_same(new, one)));
         let all: Vec<&Untold> = before.chain(&untold).collect();
         if let Some(spec) = spec.as_object_mut().filter(|_| news) {
             spec.insert("untold".to_string(), json!(all));

@@ -132,6 +132,16 @@ pub fn of_hub(answer: Result<Option<RemoveStrategy>, String>) -> Departure {
     }
 }
 
+/// What it would mean for a policy that goes if its cluster left its hub in this way. If everything
+/// stays, the policy is told so before it goes.
+pub fn of_leave(policy: &Policy, cluster: &str, strategy: RemoveStrategy) -> Departure {
+    let asked = match strategy {
+        RemoveStrategy::Required => Departure::Emptying,
+        RemoveStrategy::Needless => Departure::Staying,
+    };
+    of_member(policy, cluster, &Standing::Leaving(strategy)).unwrap_or(asked)
+}
+
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }

@@ -7,6 +7,7 @@ mod given;
 
 use alloc::borrow::ToOwned as _;
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -50,6 +51,8 @@ pub trait World {
 pub struct Input<'a> {
     pub name: String,
     pub namespace: String,
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
     pub spec: ConfigurationPolicySpec,
     pub templates: Templates,
     pub world: &'a dyn World,
@@ -235,6 +238,8 @@ fn fresh(input: &Input<'_>) -> Policy {
         uid: String::new(),
         resource_version: String::new(),
         generation: 1,
+        labels: input.labels.clone(),
+        annotations: input.annotations.clone(),
         finalizers: Vec::new(),
         deleting: false,
         stopped: false,

@@ -79,6 +79,8 @@ pub struct Policy {
     pub uid: String,
     pub resource_version: String,
     pub generation: i64,
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
     /// All of them; ours is among them while anything may have to be pruned.
     pub finalizers: Vec<String>,
     pub deleting: bool,

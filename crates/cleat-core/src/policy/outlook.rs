@@ -1,8 +1,8 @@
 //! What would become of a policy's objects if it were deleted or its cluster left, before anything is
 //! done.
 //!
-//! It is the planner's own decision ([`prune`]) about a world in which that has begun, so that a
-//! preview cannot say anything but what the execution does.
+//! It is the planner's own decision ([`prune`], [`spare`]) about a world in which that has begun, so
+//! that a preview cannot say anything but what the execution does.
 
 use alloc::borrow::ToOwned;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -14,9 +14,9 @@ use cleat_api::configurationpolicy::ObjectResource;
 use cleat_api::managedcluster::RemoveStrategy;
 
 use super::observed::{Departure, Kind, Observed, Policy, Present, Read, Seen, Served, Subject};
-use super::plan::fates_of_all;
-use super::prune::{Fate, Left};
+use super::prune::{self, Fate, Fates, Left};
 use super::reader::Reader;
+use super::spare;
 use crate::id::{Id, Target};
 use crate::work::along::take_along;
 use crate::work::outlook::{Change, Foreseen, Prospect};
@@ -34,7 +34,7 @@ pub fn imagined(mut seen: Observed) -> Observed {
 pub fn reads(seen: &Observed) -> BTreeSet<Read> {
     let Subject::Policy(policy) = &seen.policy else { return BTreeSet::new() };
     let mut reader = Reader::new(&seen.cluster);
-    for object in fates_of_all(seen, policy, &mut reader).keys() {
+    for object in fates(seen, policy, &mut reader).keys() {
         sight(object, &mut reader);
     }
     reader.unread
@@ -51,7 +51,7 @@ pub fn outlook(seen: &Observed, change: Change) -> Result<Vec<Foreseen>, String>
     };
     let mut reader = Reader::new(&seen.cluster);
     let mut all: BTreeMap<Id, Foreseen> = BTreeMap::new();
-    for (object, fate) in fates_of_all(seen, policy, &mut reader) {
+    for (object, fate) in fates(seen, policy, &mut reader) {
         if fate == Fate::Settled(Left::Nameless) {
             continue;
         }
@@ -69,6 +69,16 @@ pub fn outlook(seen: &Observed, change: Change) -> Result<Vec<Foreseen>, String>
     let mut all: Vec<Foreseen> = all.into_values().collect();
     take_along(&mut all.iter_mut().collect::<Vec<_>>(), |_| false);
     Ok(all)
+}
+
+/// What becomes of everything in the end, and not only of what would go next.
+fn fates(seen: &Observed, policy: &Policy, reader: &mut Reader<'_>) -> Fates {
+    let all = policy.status.related_objects.iter();
+    let mut fates = prune::fates(all, policy, prune::pruning(policy), reader);
+    if seen.controller.departure == Departure::Emptying {
+        spare::spare_ahead(&mut fates, policy, reader);
+    }
+    fates
 }
 
 /// Whether the policy has ever seen or made it.

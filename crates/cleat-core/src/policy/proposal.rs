@@ -58,11 +58,36 @@ pub struct Proposed {
     pub before: Option<Arc<Value>>,
 }
 
+/// What other templates of the same policy bring that this one may need: the kinds they define.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Beside {
+    kinds: course::Kinds,
+}
+
+impl Beside {
+    /// What these writes bring.
+    pub fn of<'a>(writes: impl Iterator<Item = &'a Write>) -> Self {
+        let written = writes.filter_map(|write| match write {
+            Write::Create(object) | Write::Replace(object) => Some(object),
+            _ => None,
+        });
+        let definitions =
+            written.filter(|object| field(object, "kind") == "CustomResourceDefinition");
+        Self { kinds: definitions.flat_map(course::defined).collect() }
+    }
+
+    pub fn is_nothing(&self) -> bool {
+        self.kinds.is_empty()
+    }
+}
+
 /// The outlook for everything that the policy is about or has on record. `Err`: something has to be
 /// read, or tried, first.
 ///
 /// `seen` is the world in which the cluster has the proposed policy, with what is on record of it.
-pub fn proposal(seen: &Observed) -> Result<Proposal, Reads> {
+pub fn proposal(seen: &Observed, beside: &Beside) -> Result<Proposal, Reads> {
+    let begun = course::begin(seen, &beside.kinds)?;
+    let seen = &begun.seen;
     let policy = match &seen.policy {
         Subject::Policy(policy) => policy,
         Subject::Absent => return Ok(cannot("there is no such policy")),
@@ -75,7 +100,7 @@ pub fn proposal(seen: &Observed) -> Result<Proposal, Reads> {
         return Ok(cannot("whoever looks after policies is being taken away, and touches nothing"));
     }
     let Some(first) = evaluated(seen, policy) else { return Err(lacks(seen)) };
-    let course = course::follow(seen)?;
+    let course = course::follow(&begun)?;
     let Subject::Policy(then) = &course.seen.policy else { return Ok(Proposal::default()) };
     let Some(last) = evaluated(&course.seen, then) else { return Err(lacks(&course.seen)) };
     let view = View { seen, policy, first: &first, course: &course, last: &last };

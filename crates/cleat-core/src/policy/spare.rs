@@ -6,15 +6,17 @@
 
 use alloc::collections::BTreeSet;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use cleat_api::configurationpolicy::{ObjectResource, RelatedObject, reason};
 use cleat_api::leftoverrecord::LeftObject;
 
 use super::memory::Memory;
-use super::observed::{Observed, Owner, Policy};
+use super::observed::{Observed, Owner, Policy, Subject};
 use super::prune::{self, Fate, Fates, Pruning};
 use super::reader::Reader;
+use crate::id::Id;
 use crate::work::contents::{self, Contents, Found, HOLDS_FOREIGN};
 
 /// What a namespace holds that a policy would delete.
@@ -35,6 +37,45 @@ pub fn judge(found: Vec<Found>, policy: &Policy, others: &[Policy]) -> Contents 
         })
         .collect();
     contents::judge(&found, "")
+}
+
+/// What a namespace would hold by the time that a policy would delete it, if its cluster left now. By
+/// then everything is gone that the policy takes along, that the other policies of the hub do, and that
+/// works do (`going`, by uid); what they leave behind is there. What would have to be waited for is no
+/// obstacle in the end.
+pub fn judge_ahead(
+    found: Vec<Found>,
+    seen: &Observed,
+    others: &[Policy],
+    going: &BTreeSet<String>,
+) -> Contents {
+    let Subject::Policy(policy) = &seen.policy else { return contents::judge(&found, "") };
+    let listed = policy.status.related_objects.iter();
+    let mut reader = Reader::new(&seen.cluster);
+    let fates = prune::fates(listed, policy, prune::pruning(policy), &mut reader);
+    let own: BTreeSet<&str> = fates.values().filter_map(deleted).collect();
+    let stays = |one: &Found| !own.contains(one.uid.as_str()) && !going.contains(&one.uid);
+    let found = found.into_iter().filter(stays).collect();
+    let others: Vec<Policy> =
+        others.iter().cloned().map(|other| Policy { deleting: true, ..other }).collect();
+    match judge(found, policy, &others) {
+        Contents::Waiting(_) => Contents::Ours,
+        other => other,
+    }
+}
+
+fn deleted(fate: &Fate) -> Option<&str> {
+    match fate {
+        Fate::Delete { uid, .. } => Some(uid),
+        _ => None,
+    }
+}
+
+/// The incarnations that policies take along if they all go because their cluster leaves.
+pub fn taken_along(policies: &[Policy]) -> BTreeSet<String> {
+    let sent = |one: &&Policy| one.owner.as_ref().is_some_and(Owner::is_policy);
+    let held = policies.iter().filter(sent).filter(|one| one.has_finalizer());
+    held.flat_map(takes).map(String::from).collect()
 }
 
 fn goes_as_well(policy: &Policy, other: &Policy) -> bool {
@@ -67,6 +108,20 @@ pub fn keeps(policy: &Policy) -> bool {
 /// Looks into the namespaces that would go next.
 pub(crate) fn spare(fates: &mut Fates, policy: &Policy, memory: &Memory, reader: &mut Reader<'_>) {
     let next = prune::next(fates, memory);
+    look_into(fates, policy, |id| next.contains(id), reader);
+}
+
+/// Looks into every namespace that would go, however much goes before it.
+pub(crate) fn spare_ahead(fates: &mut Fates, policy: &Policy, reader: &mut Reader<'_>) {
+    look_into(fates, policy, |_| true, reader);
+}
+
+fn look_into(
+    fates: &mut Fates,
+    policy: &Policy,
+    is_due: impl Fn(&Id) -> bool,
+    reader: &mut Reader<'_>,
+) {
     for (object, fate) in fates {
         let Fate::Delete { target, uid } = &*fate else { continue };
         if !contents::is_namespace(&target.id) {
@@ -77,7 +132,7 @@ pub(crate) fn spare(fates: &mut Fates, policy: &Policy, memory: &Memory, reader:
             *fate = Fate::Kept { target, uid, why: why.into() };
             continue;
         }
-        if !next.contains(&target.id) {
+        if !is_due(&target.id) {
             continue;
         }
         *fate = match reader.contents(&target) {

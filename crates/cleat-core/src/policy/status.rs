@@ -155,10 +155,19 @@ fn described(seen: &Observed, policy: &Policy, status: &ConfigurationPolicyStatu
             value.insert("object".to_owned(), live);
         }
     }
+    let mut metadata = json!({
+        "name": policy.name, "namespace": policy.namespace, "uid": policy.uid,
+        "generation": policy.generation,
+    });
+    for (field, marks) in [("labels", &policy.labels), ("annotations", &policy.annotations)] {
+        if let Some(metadata) = metadata.as_object_mut().filter(|_| !marks.is_empty()) {
+            metadata.insert(field.to_owned(), json!(marks));
+        }
+    }
     json!({
         "apiVersion": "policy.open-cluster-management.io/v1",
         "kind": "ConfigurationPolicy",
-        "metadata": { "name": policy.name, "namespace": policy.namespace, "uid": policy.uid, "generation": policy.generation },
+        "metadata": metadata,
         "spec": serde_json::to_value(&policy.spec).unwrap_or_default(),
         "status": status_value,
     })

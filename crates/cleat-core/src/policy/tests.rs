@@ -11,6 +11,7 @@ mod proposals;
 mod pruning;
 mod remarks;
 mod site;
+mod space;
 mod sparing;
 mod stories;
 mod world;

@@ -68,6 +68,8 @@ pub struct Place {
     pub own_hub: bool,
     /// The cluster does not have the namespace.
     pub lacks_namespace: bool,
+    /// The cluster does not store what is noted in the copy.
+    pub forgets: bool,
 }
 
 /// Whether the hub has the definition of policies. With it go all policies, and nobody deleted any.

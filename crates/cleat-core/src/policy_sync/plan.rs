@@ -71,6 +71,11 @@ fn next(seen: &Observed) -> Plan {
             }
             (Ok(_), local) => local.policy().map(|local| dropped(seen, local)).unwrap_or_default(),
         },
+        (Copy::Absent, Copy::Present(local))
+            if seen.leaving == Ok(Some(RemoveStrategy::Required)) =>
+        {
+            emptied(seen, local)
+        }
         (Copy::Absent, Copy::Present(local)) => match adrift::of(seen, local) {
             Adrift::No => dropped(seen, local),
             Adrift::Until(_) | Adrift::Kept => templates(seen, local),
@@ -93,6 +98,22 @@ fn dropped(seen: &Observed, local: &Policy) -> Plan {
         return vec![];
     }
     vec![vec![remove(target(seen, Side::Cluster), &local.uid)]]
+}
+
+/// The same on a cluster that is emptied: the copy knows what has to be seen gone, so it goes last.
+fn emptied(seen: &Observed, local: &Policy) -> Plan {
+    let Ok(marked) = &seen.marked else { return vec![] };
+    if local.deleting {
+        return vec![];
+    }
+    if let Some(note) = gone::keep(seen, local) {
+        return vec![vec![note]];
+    }
+    if !marked.is_empty() {
+        let going = marked.iter().filter(|marked| !marked.deleting);
+        return vec![going.map(|one| remove(one.target.clone(), &one.uid)).collect()];
+    }
+    if gone::is_seen(seen) { dropped(seen, local) } else { vec![] }
 }
 
 /// The hub lets go: first what the templates made, then the copy, then the hub's own.

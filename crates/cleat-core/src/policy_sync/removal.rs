@@ -32,6 +32,10 @@ use crate::write::{Action, Side, Write};
 /// How many objects are told of one policy: the status that tells them has to be stored.
 pub(super) const MOST: usize = 2500;
 
+/// What is waited for while nobody can say what stays: another wait than that for the hub to write it
+/// down, and since another moment.
+const UNSAID: &str = "an account of what stays of it";
+
 /// Why something stays though the cluster is to be emptied.
 const NOT_PRUNED: &str = "kept by pruneObjectBehavior None";
 const ONLY_INFORMS: &str = "kept because its policy only informs";
@@ -271,15 +275,33 @@ pub fn mute(seen: &Observed) -> Option<String> {
     }
 }
 
+/// What a policy of a leaving cluster says of itself that nobody else can say for it, if something is in
+/// its way.
+pub fn unsettled(seen: &Observed) -> Option<String> {
+    let why = mute(seen).map(|why| format!("cannot say what stays of it: {why}"));
+    why.or_else(|| gone::awaits(seen))
+}
+
+/// Whether neither side has the policy, so that nobody has to look again before something changes. Who
+/// cannot say what stays of it looks again: nobody tells when it can.
+pub fn is_over(seen: &Observed) -> bool {
+    matches!((&seen.replica, &seen.local), (Copy::Absent, Copy::Absent)) && mute(seen).is_none()
+}
+
 /// What stays of a policy that the hub does not have any more, while its cluster leaves: there is no
 /// status of a replica to tell it in, so the cluster's own has to. `None`: it is not so, or it cannot be
 /// told.
 pub fn stranded(seen: &Observed) -> Option<Vec<LeftObject>> {
     let strategy = seen.leaving.as_ref().ok().copied().flatten()?;
     let Copy::Absent = seen.replica else { return None };
-    let ours = |one: &&LeftObject| one.unmarked && one.source == seen.name && !is_ground(one);
-    let left = staying(seen, strategy, seen.heard.iter().filter(ours)).ok()?.into_iter();
+    let left = staying(seen, strategy, heard(seen)).ok()?.into_iter();
     Some(left.map(|object| LeftObject { source: seen.name.clone(), ..object }).collect())
+}
+
+/// What the hub has heard to stay of this policy.
+pub(super) fn heard(seen: &Observed) -> impl Iterator<Item = &LeftObject> {
+    let ours = |one: &&LeftObject| one.unmarked && one.source == seen.name && !is_ground(one);
+    seen.heard.iter().filter(ours)
 }
 
 /// Whether the hub has yet to hear what is stranded; until then nothing is let go of here.
@@ -315,6 +337,7 @@ pub(crate) fn removal(seen: &Observed, replica: &Policy) -> Option<Removal> {
     let (left, untold) = match staying(seen, strategy, told.iter()) {
         Ok(left) if unsaid.is_none() => {
             let (left, more) = bounded(left);
+            let more = more.saturating_add(gone::unnoted(seen, replica));
             // Nobody lists any more what a template listed that is gone.
             let all_list = !marked.is_empty() && marked.iter().all(|one| !one.deleting);
             (left, if all_list { more } else { more.max(earlier) })
@@ -323,7 +346,7 @@ pub(crate) fn removal(seen: &Observed, replica: &Policy) -> Option<Removal> {
     };
     if let Some(why) = unsaid {
         let why = format!("it cannot be told: {why}");
-        blocked.push(record::waits("what stays of it", why, before, seen.now));
+        blocked.push(record::waits(UNSAID, why, before, seen.now));
         if seen.marked.is_err() {
             remaining = before.map(|before| before.remaining.clone()).unwrap_or_default();
         }

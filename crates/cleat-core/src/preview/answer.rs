@@ -13,6 +13,7 @@ use cleat_api::removalpreview::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::digest::weight;
 use crate::id::Id;
 use crate::number::number;
 use crate::work::contents::{Found, comes_with_every_namespace};
@@ -43,6 +44,8 @@ pub struct Inquiry {
     pub tried: Tried,
     /// What is to be said of finalizers that nobody would take off, by name.
     pub unserved: BTreeMap<String, String>,
+    /// The same of objects that go along with it: those in it, or of its kind.
+    pub unserved_along: BTreeMap<Id, BTreeMap<String, String>>,
     /// Where it would be another than it is, if it is there and would be written.
     pub changes: Vec<String>,
     /// What is in it, if it is a namespace.
@@ -58,6 +61,7 @@ impl Default for Inquiry {
         Self {
             tried: Tried::NotTried,
             unserved: BTreeMap::new(),
+            unserved_along: BTreeMap::new(),
             changes: Vec::new(),
             inside: None,
             instances: None,
@@ -247,12 +251,28 @@ fn blockers(one: &Foreseen, inquiry: &Inquiry) -> Vec<String> {
         };
         finalizers.iter().map(told).collect()
     };
-    match &inquiry.tried {
+    let mut blockers = match &inquiry.tried {
         Tried::Accepted { finalizers } => held(finalizers),
         Tried::Refused(message) => vec![format!("would be refused: {message}")],
         Tried::Unknown(why) => vec![format!("whether it would be accepted is not known: {why}")],
         Tried::NotTried => held(&one.finalizers),
+    };
+    blockers.extend(held_along(&inquiry.unserved_along));
+    blockers
+}
+
+/// It is not gone before everything that goes along is.
+fn held_along(unserved: &BTreeMap<Id, BTreeMap<String, String>>) -> Vec<String> {
+    let told = |(id, finalizers): (&Id, &BTreeMap<String, String>)| -> Vec<String> {
+        finalizers.values().map(|line| format!("{id} {line}")).collect()
+    };
+    let mut lines: Vec<String> = unserved.iter().take(NAMED).flat_map(told).collect();
+    let more = unserved.len().saturating_sub(NAMED);
+    if more > 0 {
+        let others = number(more, "other object", "other objects");
+        lines.push(format!("{others} that would go along could not go either"));
     }
+    lines
 }
 
 /// The answer as it is written down: bounded, and in an order that does not change.
@@ -264,6 +284,8 @@ pub fn listed(
 ) -> RemovalPreviewStatus {
     objects.sort_by(|a, b| place(a).cmp(&place(b)));
     let more = objects.len().saturating_sub(MOST_OBJECTS);
+    // What is cut off counts all the same.
+    let digest = if more > 0 { weight(&objects) } else { String::new() };
     objects.truncate(MOST_OBJECTS);
     RemovalPreviewStatus {
         answered_at: Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now))),
@@ -271,6 +293,7 @@ pub fn listed(
         notes,
         objects,
         more: i64::try_from(more).unwrap_or(i64::MAX),
+        digest,
     }
 }
 

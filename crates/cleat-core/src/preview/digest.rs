@@ -60,32 +60,52 @@ impl fmt::Display for Believed {
 /// `subject` tells apart what happens to do the same: a plan is good for what it was made of only.
 pub fn plan_hash(subject: &str, parts: &[Part]) -> String {
     let parts: BTreeMap<&str, Value> =
-        parts.iter().map(|part| (part.cluster.as_str(), weight(part))).collect();
+        parts.iter().map(|part| (part.cluster.as_str(), of_cluster(part))).collect();
     let mut hash = digest(&json!([subject, parts]));
     hash.truncate(16);
     hash
 }
 
-fn weight(part: &Part) -> Value {
+fn of_cluster(part: &Part) -> Value {
     let Some(answer) = &part.answer else { return json!(["unknown", part.believed.to_string()]) };
     json!({
         "problems": answer.problems,
         "more": answer.more,
-        "objects": answer.objects.iter().map(|one| json!([
-            one.verdict, one.group, one.resource, one.namespace, one.name, one.uid, one.takes_along,
-        ])).collect::<Vec<Value>>(),
+        "digest": answer.digest,
+        "objects": rows(&answer.objects),
     })
+}
+
+/// Stands for what would become of all these objects.
+pub(super) fn weight(objects: &[PreviewedObject]) -> String {
+    digest(&rows(objects)).chars().take(16).collect()
+}
+
+/// What matters of objects.
+fn rows(objects: &[PreviewedObject]) -> Value {
+    let row = |one: &PreviewedObject| {
+        json!([
+            one.verdict,
+            one.group,
+            one.resource,
+            one.namespace,
+            one.name,
+            one.uid,
+            one.takes_along,
+        ])
+    };
+    objects.iter().map(row).collect()
 }
 
 /// What is different now, one line each, at most `most` of them.
 pub fn changes(before: &[Part], now: &[Part], most: usize) -> Vec<String> {
     let mut changes = spoken(before, now);
     let (before, now) = (by_object(before), by_object(now));
-    for (key, one) in &now {
+    for (key, all) in &now {
         match before.get(key) {
-            None => changes.push(format!("{key}: new: {}", told(one))),
-            Some(old) if told(old) != told(one) => {
-                changes.push(format!("{key}: was: {}; now: {}", told(old), told(one)));
+            None => changes.push(format!("{key}: new: {}", told(all))),
+            Some(old) if told(old) != told(all) => {
+                changes.push(format!("{key}: was: {}; now: {}", told(old), told(all)));
             }
             Some(_) => {}
         }
@@ -102,7 +122,8 @@ pub fn changes(before: &[Part], now: &[Part], most: usize) -> Vec<String> {
     changes
 }
 
-/// Which clusters have begun or ceased to answer, or are believed to have something else by now.
+/// Which clusters have begun or ceased to answer, are believed to have something else by now, or tell
+/// more or less than before.
 fn spoken(before: &[Part], now: &[Part]) -> Vec<String> {
     let mut changes = Vec::new();
     for one in now {
@@ -120,14 +141,32 @@ fn spoken(before: &[Part], now: &[Part]) -> Vec<String> {
                      {then} then, {now} now"
                 ));
             }
-            _ => {}
+            (None, None) => {}
+            (Some(then), Some(now)) => changes.extend(untold(cluster, then, now)),
         }
     }
     changes
 }
 
-fn by_object(parts: &[Part]) -> BTreeMap<String, &PreviewedObject> {
-    let mut all = BTreeMap::new();
+/// What a cluster could not tell, or did not list.
+fn untold(cluster: &str, then: &RemovalPreviewStatus, now: &RemovalPreviewStatus) -> Vec<String> {
+    let new = now.problems.iter().filter(|problem| !then.problems.contains(problem));
+    let mut changes: Vec<String> =
+        new.map(|problem| format!("{cluster}: unknown now: {problem}")).collect();
+    let old = then.problems.iter().filter(|problem| !now.problems.contains(problem));
+    changes.extend(old.map(|problem| format!("{cluster}: no more unknown: {problem}")));
+    if then.more != now.more {
+        let (then, now) = (then.more, now.more);
+        changes.push(format!("{cluster}: more objects than are listed: {then} then, {now} now"));
+    } else if then.digest != now.digest {
+        changes.push(format!("{cluster}: of all its objects, listed or not, some are others now"));
+    }
+    changes
+}
+
+/// What is said of each object, by each that says something of it.
+fn by_object(parts: &[Part]) -> BTreeMap<String, Vec<&PreviewedObject>> {
+    let mut all: BTreeMap<String, Vec<&PreviewedObject>> = BTreeMap::new();
     for part in parts {
         for one in part.answer.iter().flat_map(|answer| &answer.objects) {
             let kind = if one.group.is_empty() {
@@ -136,17 +175,25 @@ fn by_object(parts: &[Part]) -> BTreeMap<String, &PreviewedObject> {
                 format!("{}.{}", one.resource, one.group)
             };
             let key = format!("{}: {kind} {}/{}", part.cluster, one.namespace, one.name);
-            all.insert(key, one);
+            all.entry(key).or_default().push(one);
         }
     }
     all
 }
 
-fn told(one: &PreviewedObject) -> String {
-    match one.takes_along {
-        along if along > 0 => {
-            format!("{} uid {} with {along} more", one.verdict.as_str(), one.uid)
+fn told(all: &[&PreviewedObject]) -> String {
+    let one = |one: &&PreviewedObject| {
+        let along = match one.takes_along {
+            along if along > 0 => format!(" with {along} more"),
+            _ => String::new(),
+        };
+        format!("{} uid {}{along}", one.verdict.as_str(), one.uid)
+    };
+    match all {
+        [single] => one(single),
+        several => {
+            let each = several.iter().map(|told| format!("{} by {}", one(told), told.source));
+            each.collect::<Vec<_>>().join(", ")
         }
-        _ => format!("{} uid {}", one.verdict.as_str(), one.uid),
     }
 }

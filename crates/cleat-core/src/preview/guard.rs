@@ -34,6 +34,8 @@ pub enum Matter {
     Work,
     ReplicaSet,
     Policy,
+    Binding,
+    Placement,
     Cluster,
 }
 
@@ -43,6 +45,8 @@ impl Matter {
             "manifestworks" => Some(Self::Work),
             "manifestworkreplicasets" => Some(Self::ReplicaSet),
             "policies" => Some(Self::Policy),
+            "placementbindings" => Some(Self::Binding),
+            "placements" => Some(Self::Placement),
             "managedclusters" => Some(Self::Cluster),
             _ => None,
         }
@@ -53,6 +57,8 @@ impl Matter {
             Self::Work => "manifestwork",
             Self::ReplicaSet => "manifestworkreplicaset",
             Self::Policy => "policy",
+            Self::Binding => "placementbinding",
+            Self::Placement => "placement",
             Self::Cluster => "managedcluster",
         }
     }
@@ -75,6 +81,41 @@ impl Size {
         Self { objects: held.len(), clusters: 1, namespaces }
     }
 
+    /// Of a policy that leaves so many clusters. Templates that prune nothing count for nothing.
+    pub fn of_policy(policy: &Value, clusters: usize) -> Self {
+        let list = |of: &Value, pointer: &str| -> Vec<Value> {
+            of.pointer(pointer).and_then(Value::as_array).cloned().unwrap_or_default()
+        };
+        let mut objects = 0_usize;
+        let mut spaces = 0_usize;
+        for template in list(policy, "/spec/policy-templates") {
+            let behavior = template.pointer("/objectDefinition/spec/pruneObjectBehavior");
+            if behavior.and_then(Value::as_str).is_none_or(|said| said == "None") {
+                continue;
+            }
+            let asked = list(&template, "/objectDefinition/spec/object-templates");
+            // What a template makes of text is at least something.
+            objects = objects.saturating_add(asked.len().max(1));
+            let manifests = asked.iter().filter_map(|one| one.get("objectDefinition"));
+            spaces = spaces.saturating_add(namespaces(manifests));
+        }
+        Self {
+            objects: objects.saturating_mul(clusters),
+            clusters: if objects > 0 { clusters } else { 0 },
+            namespaces: spaces.saturating_mul(clusters),
+        }
+    }
+
+    /// Of two that go together; on how many clusters that is, whoever knows them counts.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            objects: self.objects.saturating_add(other.objects),
+            clusters: self.clusters.max(other.clusters),
+            namespaces: self.namespaces.saturating_add(other.namespaces),
+        }
+    }
+
     pub fn is_above(self, threshold: Threshold) -> bool {
         self.objects > threshold.objects
             || self.clusters > threshold.clusters
@@ -88,7 +129,8 @@ fn namespaces<'a>(manifests: impl Iterator<Item = &'a Value>) -> usize {
 }
 
 /// How much would go with an object. `held`: how much works and policies have on the cluster, if it is
-/// one. `None`: it may go whatever its size.
+/// one; how much the policies have on the clusters that they leave, if it is what places them. `None`: it
+/// may go whatever its size.
 pub fn size(matter: Matter, object: &Value, held: Size) -> Option<Size> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
     let list = |pointer: &str| -> &[Value] {
@@ -98,7 +140,6 @@ pub fn size(matter: Matter, object: &Value, held: Size) -> Option<Size> {
             .map(|all| all.as_slice())
             .unwrap_or_default()
     };
-    let count = |pointer: &str| list(pointer).len();
     let labelled = |label: &str| {
         object.pointer("/metadata/labels").is_some_and(|labels| labels.get(label).is_some())
     };
@@ -130,24 +171,10 @@ pub fn size(matter: Matter, object: &Value, held: Size) -> Option<Size> {
         }
         Matter::Policy if labelled(ROOT_POLICY) => None,
         Matter::Policy => {
-            let behavior = |template: &Value| {
-                let said = template.pointer("/objectDefinition/spec/pruneObjectBehavior");
-                said.and_then(Value::as_str).is_some_and(|said| said != "None")
-            };
-            let pruning = || list("/spec/policy-templates").iter().filter(|one| behavior(one));
-            let clusters = count("/status/status");
-            let asked = pruning().flat_map(|template| {
-                let asked = template.pointer("/objectDefinition/spec/object-templates");
-                asked.and_then(Value::as_array).into_iter().flatten()
-            });
-            let namespaces = namespaces(asked.filter_map(|one| one.get("objectDefinition")));
-            let templates = pruning().count();
-            (templates > 0).then(|| Size {
-                objects: templates.saturating_mul(clusters),
-                clusters,
-                namespaces: namespaces.saturating_mul(clusters),
-            })
+            let size = Size::of_policy(object, list("/status/status").len());
+            (size.objects > 0).then_some(size)
         }
+        Matter::Binding | Matter::Placement => (held.objects > 0).then_some(held),
         Matter::Cluster if text("/spec/removeStrategy") != Some("Required") => None,
         // It can answer no question, and nothing on it is deleted.
         Matter::Cluster if is_destroyed(object) => None,
@@ -170,18 +197,23 @@ pub fn approved(object: &Value) -> Option<&str> {
     plausible.then_some(plan)
 }
 
-/// The works of a set: their clusters, and their names there.
-pub type Works = BTreeSet<(String, String)>;
+/// What goes with an object on clusters, by cluster and name there: the works of a set, or the copies of
+/// policies that leave.
+pub type Parts = BTreeSet<(String, String)>;
 
-/// Whether the questions that bear the approved plan were about all of the end of this object. `works`
-/// are its own, if it is a set.
+/// Whether the questions that bear the approved plan were about all of the end of this object, which is
+/// that of its `parts`, if it has any.
 ///
 /// Something must have been answered. Of a cluster that was silent whoever agreed knew that much; one
 /// that nobody asked was not agreed to.
-pub fn covers(matter: Matter, object: &Value, works: &Works, questions: &[RemovalPreview]) -> bool {
+pub fn covers(matter: Matter, object: &Value, parts: &Parts, questions: &[RemovalPreview]) -> bool {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
-    let root = format!("{namespace}.{name}");
+    // What it says of a part.
+    let part = |question: &RemovalPreview| match matter {
+        Matter::ReplicaSet => (cluster_of(question).to_owned(), question.spec.work.clone()),
+        _ => (cluster_of(question).to_owned(), question.spec.policy.clone()),
+    };
     let about = |question: &&RemovalPreview| {
         let asked = &question.spec;
         let cluster = cluster_of(question);
@@ -190,19 +222,14 @@ pub fn covers(matter: Matter, object: &Value, works: &Works, questions: &[Remova
             && match matter {
                 Matter::Work => cluster == namespace && asked.work == name,
                 Matter::Cluster => cluster == name && asked.leave == Some(RemoveStrategy::Required),
-                Matter::Policy => asked.policy == root,
-                Matter::ReplicaSet => works.contains(&(cluster.to_owned(), asked.work.clone())),
+                Matter::ReplicaSet | Matter::Policy | Matter::Binding | Matter::Placement => {
+                    parts.contains(&part(question))
+                }
             }
     };
     let asked: Vec<&RemovalPreview> = questions.iter().filter(about).collect();
-    let whole = match matter {
-        Matter::ReplicaSet => works.iter().all(|(cluster, work)| {
-            asked.iter().any(|one| cluster_of(one) == cluster && one.spec.work == *work)
-        }),
-        // A copy on a cluster that cannot be reached stays there for now, and nobody is asked about it.
-        Matter::Work | Matter::Cluster | Matter::Policy => true,
-    };
-    whole && asked.iter().any(|question| was_answered(question))
+    let looked_at: Parts = asked.iter().map(|one| part(one)).collect();
+    parts.is_subset(&looked_at) && asked.iter().any(|question| was_answered(question))
 }
 
 fn cluster_of(question: &RemovalPreview) -> &str {
@@ -237,13 +264,25 @@ pub fn refusal(matter: Matter, object: &Value, size: Size, plan: Option<&str>) -
     }
     let clusters = number(size.clusters, "cluster", "clusters");
     let approval = match plan {
-        None => "no plan was approved".to_owned(),
-        Some(plan) => format!("plan {plan} is not one of it, or too old"),
+        None => UNAPPROVED.to_owned(),
+        Some(plan) => format!("plan {plan} {OUTDATED}"),
     };
     format!(
-        "deleting it concerns {objects} on {clusters}, and {approval}. Look with `{look}`, then \
-         `{go}`"
+        "deleting it concerns {objects} on {clusters}, and {approval}. {LOOK}`{look}`, then `{go}`"
     )
+}
+
+const UNAPPROVED: &str = "no plan was approved";
+const OUTDATED: &str = "is not one of it, or too old";
+const LOOK: &str = "Look with ";
+
+/// The command that shows what whoever deletes has yet to agree to, if this is such a refusal.
+pub(crate) fn awaited(message: &str) -> Option<&str> {
+    let (why, hint) = message.rsplit_once(LOOK)?;
+    let why = why.trim_end_matches(['.', ' ']);
+    let ours = why.ends_with(UNAPPROVED) || why.ends_with(OUTDATED);
+    let look = hint.strip_prefix('`')?.split('`').next()?;
+    (ours && look.starts_with("cleat preview ")).then_some(look)
 }
 
 #[cfg(test)]
@@ -310,7 +349,7 @@ mod tests {
                 "status": { "status": [{}, {}] },
             })
         };
-        let both = Some(Size { objects: 2, clusters: 2, namespaces: 2 });
+        let both = Some(Size { objects: 4, clusters: 2, namespaces: 2 });
         assert_eq!(size(Matter::Policy, &policy("DeleteIfCreated"), none), both);
         assert_eq!(size(Matter::Policy, &policy("None"), none), None);
         let threshold = Threshold { objects: 12, clusters: 4, namespaces: 4 };
@@ -334,7 +373,7 @@ mod tests {
         let answered = || json!({ "answeredAt": "2026-01-01T00:00:00Z" });
         let object = work(json!({ "namespace": "c1", "name": "w" }), json!({}));
         let covered = |namespace: &str, spec: Value, status: Value| {
-            covers(Matter::Work, &object, &Works::new(), &[question(namespace, spec, status)])
+            covers(Matter::Work, &object, &Parts::new(), &[question(namespace, spec, status)])
         };
         assert!(covered("c1", json!({ "work": "w" }), answered()));
         assert!(!covered("c1", json!({ "work": "w" }), json!({})));
@@ -344,11 +383,11 @@ mod tests {
         // An answer that came when the plan was made already was seen by nobody.
         let mut late = question("c1", json!({ "work": "w" }), answered());
         late.metadata.annotations = Some([(UNANSWERED.to_owned(), "0 x".to_owned())].into());
-        assert!(!covers(Matter::Work, &object, &Works::new(), &[late]));
+        assert!(!covers(Matter::Work, &object, &Parts::new(), &[late]));
         // Agreeing to a change is not agreeing to the end.
         let proposed = json!({ "work": "w", "proposed": { "name": "w", "spec": {} } });
         assert!(!covered("c1", proposed, answered()));
-        let works = Works::from([("c1".to_owned(), "shop-1".to_owned())]);
+        let works = Parts::from([("c1".to_owned(), "shop-1".to_owned())]);
         let of_set = |namespace: &str, work: &str| {
             let question = question(namespace, json!({ "work": work }), answered());
             covers(Matter::ReplicaSet, &json!({}), &works, &[question])
@@ -356,7 +395,7 @@ mod tests {
         let of_cluster = |strategy: &str| {
             let question = question("c1", json!({ "leave": strategy }), answered());
             let cluster = json!({ "metadata": { "name": "c1" } });
-            covers(Matter::Cluster, &cluster, &Works::new(), &[question])
+            covers(Matter::Cluster, &cluster, &Parts::new(), &[question])
         };
         assert!(of_set("c1", "shop-1"));
         assert!(!of_set("c1", "w") && !of_set("c2", "shop-1"), "it is about another's works");
@@ -368,6 +407,11 @@ mod tests {
              `cleat preview delete manifestwork/w -n c1`, then `cleat delete manifestwork/w -n c1 \
              --plan HASH`"
         );
+        for plan in [None, Some("0123")] {
+            let told = refusal(Matter::Work, &object, size, plan);
+            assert_eq!(awaited(&told), Some("cleat preview delete manifestwork/w -n c1"));
+        }
+        assert_eq!(awaited("no. Look with `cleat preview delete manifestwork/w`"), None);
         let told = refusal(Matter::Work, &object, Size { namespaces: 2, ..size }, None);
         let expected =
             "deleting it concerns 30 objects (2 namespaces among them) on 1 cluster, and ";
@@ -388,15 +432,66 @@ mod tests {
         let answered = json!({ "answeredAt": "2026-01-01T00:00:00Z" });
         let work = |cluster: &str| (cluster.to_owned(), "shop".to_owned());
         let (one, two) = (question("c1", answered), question("c2", json!({})));
-        let covered = |works: &Works, questions: &[RemovalPreview]| {
+        let covered = |works: &Parts, questions: &[RemovalPreview]| {
             covers(Matter::ReplicaSet, &json!({}), works, questions)
         };
-        let grown = Works::from([work("c1"), work("c2")]);
-        assert!(covered(&Works::from([work("c1")]), core::slice::from_ref(&one)));
+        let grown = Parts::from([work("c1"), work("c2")]);
+        assert!(covered(&Parts::from([work("c1")]), core::slice::from_ref(&one)));
         assert!(!covered(&grown, core::slice::from_ref(&one)));
         // That a cluster was silent was part of the plan; that all were is not enough.
         assert!(covered(&grown, &[one, two.clone()]));
         assert!(!covered(&grown, &[two]));
+    }
+
+    /// One answered cluster was enough for a policy, however many it had reached since.
+    #[test]
+    fn a_policy_that_has_grown_since_is_not_what_was_agreed_to() {
+        let question = |cluster: &str, policy: &str| -> RemovalPreview {
+            serde_json::from_value(json!({
+                "apiVersion": "cleat.dev/v1alpha1", "kind": "RemovalPreview",
+                "metadata": { "namespace": cluster, "name": "q" },
+                "spec": { "policy": policy },
+                "status": { "answeredAt": "2026-01-01T00:00:00Z" },
+            }))
+            .unwrap()
+        };
+        let object = json!({ "metadata": { "namespace": "n", "name": "p" } });
+        let copy = |cluster: &str| (cluster.to_owned(), "n.p".to_owned());
+        let (then, now) = (Parts::from([copy("c1")]), Parts::from([copy("c1"), copy("c2")]));
+        let asked = [question("c1", "n.p"), question("c3", "n.other")];
+        for matter in [Matter::Policy, Matter::Binding, Matter::Placement] {
+            assert!(covers(matter, &object, &then, &asked), "{matter:?}");
+            assert!(!covers(matter, &object, &now, &asked), "{matter:?}");
+            // A plan of something else is none of this.
+            let other = Parts::from([("c3".to_owned(), "n.p".to_owned())]);
+            assert!(!covers(matter, &object, &other, &asked), "{matter:?}");
+        }
+    }
+
+    /// A template with forty objects counted as one, and what places a policy as nothing.
+    #[test]
+    fn a_policy_counted_its_templates_and_not_what_they_ask_for() {
+        let template = |behavior: &str, asked: Value| {
+            let mut spec = json!({ "pruneObjectBehavior": behavior });
+            spec["object-templates"] = asked;
+            json!({ "objectDefinition": { "spec": spec } })
+        };
+        let policy = json!({ "spec": { "policy-templates": [
+            template("DeleteAll", manifests(40)),
+            template("None", manifests(7)),
+            template("DeleteIfCreated", Value::Null),
+        ] } });
+        let size = Size { objects: 82, clusters: 2, namespaces: 0 };
+        assert_eq!(Size::of_policy(&policy, 2), size);
+        let none = json!({ "spec": { "policy-templates": [template("None", manifests(7))] } });
+        assert_eq!(Size::of_policy(&none, 2), Size::default());
+        let placed = size.and(Size { objects: 8, clusters: 3, namespaces: 1 });
+        assert_eq!(placed, Size { objects: 90, clusters: 3, namespaces: 1 });
+        let binding = json!({ "metadata": { "namespace": "n", "name": "b" } });
+        assert_eq!(super::size(Matter::Binding, &binding, placed), Some(placed));
+        assert_eq!(super::size(Matter::Placement, &binding, Size::default()), None);
+        let told = refusal(Matter::Binding, &binding, placed, None);
+        assert!(told.contains("`cleat preview delete placementbinding/b -n n`"), "{told}");
     }
 
     /// It could never answer, so no plan could ever be approved.

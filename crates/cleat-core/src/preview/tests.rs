@@ -44,6 +44,7 @@ fn found(id: Id) -> Found {
         owners: vec![],
         account: None,
         labels: BTreeMap::new(),
+        finalizers: vec![],
     }
 }
 
@@ -168,6 +169,33 @@ fn what_stands_in_the_way_is_told() {
 }
 
 #[test]
+fn a_namespace_that_would_wait_for_what_is_in_it_looked_free() {
+    let namespace = id("namespaces", "", "shop");
+    let told = |count: usize| {
+        let waits = |number: usize| {
+            let line = ("x/y".to_string(), "waits for finalizer x/y; nobody serves it".to_string());
+            (id("configmaps", "shop", &std::format!("m{number}")), [line].into())
+        };
+        let inquiry = Inquiry {
+            tried: Tried::Accepted { finalizers: vec![] },
+            unserved_along: (0..count).map(waits).collect(),
+            ..Inquiry::default()
+        };
+        let all = vec![foreseen(namespace.clone(), Prospect::Delete)];
+        objects("shop", all, &[(namespace.clone(), inquiry)].into(), &BTreeSet::new())
+            .remove(0)
+            .blockers
+    };
+    assert_eq!(
+        told(1),
+        ["configmaps shop/m0 waits for finalizer x/y; nobody serves it".to_string()]
+    );
+    let many = told(5);
+    assert_eq!(many.len(), 4);
+    assert_eq!(many[3], "2 other objects that would go along could not go either");
+}
+
+#[test]
 fn what_would_be_written_says_where_it_differs_and_what_refuses_it() {
     let map = id("configmaps", "shop", "prices");
     let inquiry = Inquiry {
@@ -271,6 +299,49 @@ fn what_a_silent_cluster_is_believed_to_have_is_part_of_the_plan() {
     assert_eq!(Believed::parse("nonsense"), None);
 }
 
+/// The hash was another, and nothing was said to differ.
+#[test]
+fn a_plan_that_changed_did_not_say_in_what() {
+    let told = |before: &[Part], now: &[Part]| {
+        assert_ne!(plan_hash("work a", before), plan_hash("work a", now));
+        changes(before, now, 10)
+    };
+    let answer = |problems: &[&str], more: i64, digest: &str| {
+        let answer = RemovalPreviewStatus {
+            problems: problems.iter().map(|one| (*one).to_string()).collect(),
+            more,
+            digest: digest.to_string(),
+            ..RemovalPreviewStatus::default()
+        };
+        [Part { answer: Some(answer), ..part("c1", vec![]) }]
+    };
+    let whole = answer(&[], 0, "");
+    let blind = answer(&["it is dark"], 0, "");
+    assert_eq!(told(&whole, &blind), ["c1: unknown now: it is dark"]);
+    assert_eq!(told(&blind, &whole), ["c1: no more unknown: it is dark"]);
+    assert_eq!(
+        told(&whole, &answer(&[], 7, "x")),
+        ["c1: more objects than are listed: 0 then, 7 now"]
+    );
+    assert_eq!(
+        told(&answer(&[], 7, "x"), &answer(&[], 7, "y")),
+        ["c1: of all its objects, listed or not, some are others now"]
+    );
+    // Two works list one object, and one of them says something else now.
+    let of = |source: &str, verdict| PreviewedObject {
+        source: source.to_string(),
+        ..object("a", "1", verdict)
+    };
+    let two = |verdict| [part("c1", vec![of("one", PreviewVerdict::Keep), of("two", verdict)])];
+    assert_eq!(
+        told(&two(PreviewVerdict::Keep), &two(PreviewVerdict::Orphan)),
+        [
+            "c1: configmaps shop/a: was: keep uid 1 by one, keep uid 1 by two; now: keep uid 1 by one, \
+          orphan uid 1 by two"
+        ]
+    );
+}
+
 #[test]
 fn long_answers_are_cut_and_counted() {
     let all: Vec<PreviewedObject> = (0..2_100)
@@ -278,4 +349,20 @@ fn long_answers_are_cut_and_counted() {
         .collect();
     let answer = listed(all, vec![], vec![], Timestamp::UNIX_EPOCH);
     assert_eq!((answer.objects.len(), answer.more), (2_000, 100));
+}
+
+#[test]
+fn a_plan_was_blind_to_what_was_cut_off() {
+    let answer = |last: &str| {
+        let name = |number: usize| match number {
+            2_100 => last.to_string(),
+            number => std::format!("m{number:04}"),
+        };
+        let all = (0..=2_100).map(|number| object(&name(number), "1", PreviewVerdict::Delete));
+        let answer = listed(all.collect(), vec![], vec![], Timestamp::UNIX_EPOCH);
+        [Part { answer: Some(answer), ..part("c1", vec![]) }]
+    };
+    let (before, now) = (answer("x"), answer("y"));
+    assert_eq!(plan_hash("work a", &before), plan_hash("work a", &answer("x")));
+    assert_ne!(plan_hash("work a", &before), plan_hash("work a", &now));
 }

@@ -4,6 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use alloc::{format, vec};
+use core::fmt;
 
 use cleat_api::placementbinding::RESTRICTED;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -45,6 +46,15 @@ impl Source {
         let names = list.iter().filter_map(|one| one.get("clusterName")?.as_str());
         let clusters = names.filter(|name| !name.is_empty()).map(String::from).collect();
         Decided::Settled(vec![crate::rollout::Group { clusters, ..Default::default() }])
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Placement(name) => write!(f, "Placement {name}"),
+            Self::Rule(name) => write!(f, "PlacementRule {name}"),
+        }
     }
 }
 
@@ -168,21 +178,15 @@ impl<'a> Links<'a> {
     pub(super) fn doubt(&self) -> Option<String> {
         let mut placing = self.0.iter().filter(|link| !link.binding.restricted);
         let unsure = placing.find(|link| !link.is_certain())?;
-        let (kind, name) = match unsure.source {
-            Source::Placement(name) => ("Placement", name),
-            Source::Rule(name) => ("PlacementRule", name),
-        };
-        Some(format!("{kind} {name} has not decided, is being rewritten or cannot be read"))
+        Some(format!("{} has not decided, is being rewritten or cannot be read", unsure.source))
     }
 
-    /// A placement that places it and is not there.
-    pub(super) fn missing(&self) -> Option<&'a str> {
-        let mut placing = self.0.iter().filter(|link| !link.binding.restricted);
-        let missing = placing.find(|link| {
-            matches!(link.source, Source::Placement(_))
-                && matches!(link.decided, Some(Decided::NoPlacement))
-        })?;
-        Some(missing.source.name())
+    /// Placements and rules that place it and are not there.
+    pub(super) fn missing(&self) -> impl Iterator<Item = &'a Source> {
+        let placing = self.0.iter().filter(|link| !link.binding.restricted);
+        placing
+            .filter(|link| matches!(link.decided, Some(Decided::NoPlacement)))
+            .map(|link| link.source)
     }
 
     pub(super) fn placed(&self) -> BTreeMap<&'a str, Placed<'a>> {

@@ -23,26 +23,50 @@ const LONGEST: usize = 1024;
 pub struct Event {
     pub warning: bool,
     pub message: String,
+    /// Whom it is about; none if about all.
+    pub cluster: Option<String>,
 }
 
 impl Event {
     pub(super) fn normal(message: String) -> Self {
-        Self { warning: false, message }
+        Self { warning: false, message, cluster: None }
     }
 
-    pub(super) fn warning(message: String) -> Self {
-        Self { warning: true, message }
+    pub(super) fn warning(message: String, cluster: Option<String>) -> Self {
+        Self { warning: true, message, cluster }
+    }
+}
+
+/// What an event is attached to, which must be in the event's own namespace.
+struct About<'a> {
+    namespace: &'a str,
+    name: &'a str,
+    uid: Option<&'a str>,
+}
+
+impl<'a> About<'a> {
+    /// The root; once that is gone, perhaps with its namespace, the copy that is left of it.
+    fn of(seen: &'a Observed, event: &Event) -> Self {
+        let left = event.cluster.as_ref().and_then(|cluster| seen.replicas.get(cluster));
+        match (&seen.root, left) {
+            (None, Some(copy)) => {
+                Self { namespace: &copy.cluster, name: &copy.name, uid: Some(&copy.uid) }
+            }
+            (root, _) => {
+                let uid = root.as_ref().map(|root| &*root.uid);
+                Self { namespace: &seen.key.0, name: &seen.key.1, uid }
+            }
+        }
     }
 }
 
 /// The writes that tell of them.
 pub fn events(seen: &Observed, events: &[Event]) -> Vec<Action> {
-    let (namespace, name) = (&seen.key.0, &seen.key.1);
     let nanos = u64::try_from(seen.now.as_nanosecond()).unwrap_or_default();
     let time = Timestamp::from_second(seen.now.as_second()).unwrap_or(seen.now).to_string();
-    let uid = seen.root.as_ref().map(|root| root.uid.clone());
     let mut actions = vec![];
     for (offset, event) in (0_u64..).zip(events) {
+        let About { namespace, name, uid } = About::of(seen, event);
         let called = format!("{name}.{:x}", nanos.saturating_add(offset));
         let message: String = event.message.chars().take(LONGEST).collect();
         let object = json!({
@@ -60,7 +84,7 @@ pub fn events(seen: &Observed, events: &[Event]) -> Vec<Action> {
         let id = Id {
             group: String::new(),
             resource: "events".to_string(),
-            namespace: namespace.clone(),
+            namespace: namespace.to_string(),
             name: called,
         };
         let target = Target { version: "v1".to_string(), id };

@@ -12,6 +12,7 @@ use super::bind::{Link, Source};
 use super::content::Resolved;
 use super::event::Event;
 use super::replica::Replica;
+use super::tell::{Said, Told};
 use super::{Asked, BATCH, Hold, Observed, Root, Setback, Setbacks, Spread, intents, replica_name};
 use crate::write::{Action, Outcome, Plan, Side, Write};
 
@@ -25,8 +26,8 @@ pub struct Verdict {
     pub setbacks: Setbacks,
     /// Since when something is not known that keeps a replica from going; to be observed next time.
     pub unsure_since: Option<Timestamp>,
-    /// What is said of clusters, to be observed next time.
-    pub told: BTreeMap<String, String>,
+    /// What is said of clusters, to be observed next time: with what came of the events.
+    pub told: Told,
     pub events: Vec<Event>,
 }
 
@@ -45,11 +46,10 @@ const ASK_AGAIN: SignedDuration = SignedDuration::from_secs(5);
 /// How much of a server's message is told.
 const LONGEST: usize = 200;
 
-impl Setback {
-    fn pause(&self) -> SignedDuration {
-        let doubled = 1_i32.checked_shl(self.attempts.saturating_sub(1).min(6)).unwrap_or(64);
-        RETRY.saturating_mul(doubled).min(RETRY_MOST)
-    }
+/// How long to wait after so many failures.
+pub(super) fn pause(attempts: u32) -> SignedDuration {
+    let doubled = 1_i32.checked_shl(attempts.saturating_sub(1).min(6)).unwrap_or(64);
+    RETRY.saturating_mul(doubled).min(RETRY_MOST)
 }
 
 /// `done`: what came of `plan`, which was made from `seen`.
@@ -58,14 +58,12 @@ pub fn report(seen: &Observed, plan: &Plan, done: &[Vec<Outcome>]) -> Verdict {
     let rest = intents(seen, &spread);
     let setbacks = setbacks(seen, &rest, plan, done);
     let entries = entries(seen, &spread, &setbacks);
-    let told: BTreeMap<String, String> = entries
-        .iter()
-        .filter_map(|(cluster, entry)| Some((cluster.to_string(), entry.message.clone()?)))
-        .collect();
-    let events = events(seen, &entries, plan, done);
+    let mut events = happened(seen, plan, done);
+    let (told, mut warnings) = said(seen, &entries);
+    events.append(&mut warnings);
     let status = seen.root.as_ref().and_then(|root| status(root, &spread, &entries));
     let cut = (rest.len() > BATCH).then_some(SOON);
-    let retry = setbacks.values().map(Setback::pause).min();
+    let retry = setbacks.values().map(|setback| pause(setback.attempts)).min();
     let unsure_since = unsure(seen, &spread).then(|| seen.unsure_since.unwrap_or(seen.now));
     let patience = unsure_since
         .map(|since| PATIENCE - seen.now.duration_since(since))
@@ -363,12 +361,12 @@ pub(super) fn together<'a>(
     }
 }
 
-fn events(
-    seen: &Observed,
-    entries: &BTreeMap<&str, Entry>,
-    plan: &Plan,
-    done: &[Vec<Outcome>],
-) -> Vec<Event> {
+/// What the root's status says in a field that is a list.
+fn shown<'a>(seen: &'a Observed, field: &str) -> Option<&'a Vec<Value>> {
+    seen.root.as_ref()?.status.get(field)?.as_array()
+}
+
+fn happened(seen: &Observed, plan: &Plan, done: &[Vec<Outcome>]) -> Vec<Event> {
     let what = format!("Policy {}/{}", seen.key.0, seen.key.1);
     let mut events = vec![];
     let mut removed = false;
@@ -388,36 +386,48 @@ fn events(
             _ => {}
         }
     }
-    let told = |field: &str| seen.root.as_ref().and_then(|root| root.status.get(field)?.as_array());
     if removed && seen.root.as_ref().is_some_and(|root| root.disabled) {
         let once = Event::normal(format!("{what} was disabled"));
-        if told("status").is_some_and(|clusters| !clusters.is_empty()) {
+        if shown(seen, "status").is_some_and(|clusters| !clusters.is_empty()) {
             events.push(once);
         }
     }
-    for (cluster, entry) in entries.iter().filter(|(_, entry)| entry.warn) {
+    events
+}
+
+/// What is said of clusters, and of the policy itself, and the events of those that are owed one.
+fn said(seen: &Observed, entries: &BTreeMap<&str, Entry>) -> (Told, Vec<Event>) {
+    let what = format!("Policy {}/{}", seen.key.0, seen.key.1);
+    let (mut told, mut events) = (Told::new(), vec![]);
+    for (cluster, entry) in entries {
         let Some(message) = &entry.message else { continue };
-        let before = told("status")
+        let before = shown(seen, "status")
             .into_iter()
             .flatten()
             .find(|one| one.get("clustername").and_then(Value::as_str) == Some(cluster));
         let before = before.and_then(|one| one.get("message")?.as_str());
-        if before == Some(message) || seen.told.get(*cluster) == Some(message) {
+        let there = before == Some(message);
+        let said = Said::next(seen.told.get(*cluster), message, entry.warn, there);
+        let owed = matches!(said, Said::Owed { .. });
+        told.insert(cluster.to_string(), said);
+        if !owed {
             continue;
         }
         let text = match message.strip_prefix("Failed to resolve templates: ") {
             Some(why) => format!("Failed to resolve templates for cluster {cluster}: {why}"),
             None => format!("{what} on cluster {cluster}: {message}"),
         };
-        events.push(Event::warning(text));
+        events.push(Event::warning(text, Some(cluster.to_string())));
     }
     if let Some(root) = seen.root.as_ref().filter(|root| root.is_too_long()) {
         let text =
             "the combined length of the policy namespace and name cannot exceed 62 characters";
         let text = format!("{what} goes nowhere: {text}");
-        if seen.told.is_empty() && root.status.is_null() {
-            events.push(Event::warning(text));
+        let said = Said::next(seen.told.get(""), &text, true, !root.status.is_null());
+        if matches!(said, Said::Owed { .. }) {
+            events.push(Event::warning(text, None));
         }
+        told.insert(String::new(), said);
     }
-    events
+    (told, events)
 }

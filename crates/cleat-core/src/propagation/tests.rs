@@ -5,6 +5,7 @@ mod doubts;
 mod histories;
 mod holding;
 mod statuses;
+mod telling;
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};

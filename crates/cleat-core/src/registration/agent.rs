@@ -7,8 +7,9 @@ use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
 use cleat_api::managedcluster::{
-    AGENT_ANNOTATION_PREFIX, AGENT_NAMESPACE_CLAIM, CLUSTER_ID, ClientConfig, HUB_HASH_CLAIM,
-    ID_CLAIM, ManagedCluster, ManagedClusterClaim, RemoveStrategy, condition as kind, reason,
+    AGENT_ANNOTATION_PREFIX, AGENT_NAMESPACE_CLAIM, CLUSTER_ID, CLUSTER_ID_CLAIM, ClientConfig,
+    HUB_HASH_CLAIM, ID_CLAIM, ManagedCluster, ManagedClusterClaim, RemoveStrategy,
+    condition as kind, reason,
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
@@ -152,7 +153,11 @@ pub fn report(seen: &Observed<'_>) -> Option<Action> {
         status.cluster_claims = known(
             claims,
             [(ID_CLAIM, cluster_id), (VERSION_CLAIM, &status.version.kubernetes)],
-            [(HUB_HASH_CLAIM, hub_hash), (AGENT_NAMESPACE_CLAIM, agent_namespace)],
+            [
+                (CLUSTER_ID_CLAIM, cluster_id),
+                (HUB_HASH_CLAIM, hub_hash),
+                (AGENT_NAMESPACE_CLAIM, agent_namespace),
+            ],
         );
     }
     if status == before {
@@ -248,7 +253,7 @@ fn total<'a>(
 fn known(
     claims: &[ManagedClusterClaim],
     given: [(&str, &str); 2],
-    own_claims: [(&str, &str); 2],
+    own_claims: [(&str, &str); 3],
 ) -> Vec<ManagedClusterClaim> {
     let mut own: BTreeMap<&str, &str> = given.into();
     let mut others: BTreeMap<&str, &str> = BTreeMap::new();

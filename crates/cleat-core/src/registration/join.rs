@@ -6,7 +6,9 @@ use alloc::borrow::ToOwned as _;
 use alloc::format;
 use alloc::string::{String, ToString as _};
 
-use cleat_api::managedcluster::{CLUSTER_ID, ID_CLAIM, ManagedCluster, condition as kind};
+use cleat_api::managedcluster::{
+    CLUSTER_ID, CLUSTER_ID_CLAIM, ID_CLAIM, ManagedCluster, condition as kind,
+};
 
 use super::identity::{AGENTS, group, is_cluster_name};
 use crate::condition;
@@ -116,16 +118,19 @@ pub fn check(
     }
 }
 
-/// By what the cluster is known: what it came with, or else what it says of itself.
+/// By what the cluster is known: what it came with, or else what its agent says, or else what it says
+/// of itself, which may be anything.
 pub fn id(cluster: &ManagedCluster) -> Option<&str> {
     let annotated = cluster.metadata.annotations.iter().flatten();
     let annotated = annotated.into_iter().find(|(key, _)| *key == CLUSTER_ID);
+    let annotated = annotated.map(|(_, value)| value.as_str()).filter(|id| !id.is_empty());
+    annotated.or_else(|| claimed(cluster, CLUSTER_ID_CLAIM)).or_else(|| claimed(cluster, ID_CLAIM))
+}
+
+fn claimed<'a>(cluster: &'a ManagedCluster, name: &str) -> Option<&'a str> {
     let claims = cluster.status.iter().flat_map(|status| &status.cluster_claims);
-    let claimed = claims.into_iter().find(|claim| claim.name == ID_CLAIM);
-    annotated
-        .map(|(_, value)| value.as_str())
-        .or(claimed.map(|claim| claim.value.as_str()))
-        .filter(|id| !id.is_empty())
+    let claim = claims.into_iter().find(|claim| claim.name == name);
+    claim.map(|claim| claim.value.as_str()).filter(|id| !id.is_empty())
 }
 
 fn has_joined(cluster: &ManagedCluster) -> bool {

@@ -105,6 +105,7 @@ mod tests {
             owners: vec![],
             account: None,
             labels: BTreeMap::new(),
+            finalizers: vec![],
         }
     }
 

@@ -10,7 +10,6 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::observed::Owner;
-use super::ownership::{GROUP, LEDGER_KIND};
 use crate::id::Id;
 
 /// What a namespace holds, as far as deleting it is concerned.
@@ -36,6 +35,8 @@ pub struct Found {
     /// The service account a token is for.
     pub account: Option<String>,
     pub labels: BTreeMap<String, String>,
+    /// What would hold it up if it were to go.
+    pub finalizers: Vec<String>,
 }
 
 /// Begins every account of why a namespace stays.
@@ -79,21 +80,18 @@ enum Standing {
 }
 
 fn standing(one: &Found, here: &BTreeSet<&str>, hub_hash: &str) -> Standing {
-    let ledger = |owner: &&Owner| owner.kind == LEDGER_KIND && owner.api_version.starts_with(GROUP);
-    let ours = |owner: &&Owner| {
-        owner.name.strip_prefix(hub_hash).is_some_and(|rest| rest.starts_with('-'))
-    };
     if one.terminating {
         return Standing::Waiting;
     }
     if one.owners.iter().any(|owner| here.contains(owner.uid.as_str())) {
         return Standing::Follows;
     }
-    if one.owners.iter().filter(ledger).any(|owner| !ours(&owner)) {
-        return Standing::Foreign;
-    }
-    if one.owners.iter().any(|owner| ledger(&owner)) {
-        return Standing::Waiting;
+    let mut ledgers = one.owners.iter().filter(|owner| owner.is_ledger()).peekable();
+    if ledgers.peek().is_some() {
+        return match ledgers.all(|owner| owner.is_of_hub(hub_hash)) {
+            true => Standing::Waiting,
+            false => Standing::Foreign,
+        };
     }
     // An owner that is not here is gone, and then the collector is on its way, or it is an object
     // without a namespace, and then this is its owner's business.
@@ -143,6 +141,7 @@ impl Contents {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ownership::LEDGER_KIND;
     use super::*;
     use std::vec;
 
@@ -160,6 +159,7 @@ mod tests {
             owners: vec![],
             account: None,
             labels: BTreeMap::new(),
+            finalizers: vec![],
         }
     }
 

@@ -105,9 +105,22 @@ pub(crate) fn plan(seen: &Observed, work: &Work, book: &Book) -> Plan {
     {
         return vec![vec![record]];
     }
-    steps.extend(only(retire::unmark(seen, book, &fates)));
-    steps.extend(only(retire::delete(seen, book, &fates)));
+    steps.extend(only(retire::let_go(seen, book, &fates)));
     steps
+}
+
+/// A completed work is left as it is, but what it says about what stays is kept on record, as is that
+/// the hub has it.
+pub(crate) fn keep_books(seen: &Observed, work: &Work, book: &Book) -> Plan {
+    let mut claims = book.claims.clone();
+    for (id, claim) in &mut claims {
+        if let Some(now) = standing(seen, work, book, id) {
+            *claim = now;
+        }
+    }
+    let amend = ledger::amend(seen, work, book, &claims);
+    let record = || ledger::record(seen, book, &book.applied, None);
+    only(amend.or_else(record).into_iter().collect())
 }
 
 /// The manifests that have a place, and what each needs. The first of two for one object counts.
@@ -251,6 +264,13 @@ fn change(
             )));
         }
         Write::Delete { uid, resource_version, .. } => {
+            if let Some(other) = present.other_holder(&ledger) {
+                return Need::Stuck(Stuck::Failed(format!(
+                    "{id} would have to be deleted and made anew, and AppliedManifestWork {} holds it \
+                     as well",
+                    other.name
+                )));
+            }
             uid.clone_from(&present.uid);
             *resource_version = Some(present.resource_version.clone());
         }

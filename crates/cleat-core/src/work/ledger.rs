@@ -169,15 +169,26 @@ fn label_changes(
     changes
 }
 
+/// What claims have in common is written once: an API server looks at every field of every entry, at
+/// every write of the ledger.
 fn claims_json(claims: &BTreeMap<Id, Claim>) -> Value {
-    let claims = claims.iter().map(|(id, Claim { origin, kept })| {
-        let mut claim = id_json(id);
+    let mut together: BTreeMap<(&str, &str, &str, &str, bool), Vec<&str>> = BTreeMap::new();
+    for (Id { group, resource, namespace, name }, Claim { origin, kept }) in claims {
         let origin = match origin {
             Origin::Created => "Created",
             Origin::Adopted => "Adopted",
         };
-        claim.insert("origin".into(), origin.into());
-        if *kept {
+        together.entry((group, resource, namespace, origin, *kept)).or_default().push(name);
+    }
+    let claims = together.into_iter().map(|((group, resource, namespace, origin, kept), names)| {
+        let mut claim = Map::new();
+        for (field, value) in
+            [("group", group), ("resource", resource), ("namespace", namespace), ("origin", origin)]
+        {
+            claim.insert(field.into(), value.into());
+        }
+        claim.insert("names".into(), json!(names));
+        if kept {
             claim.insert("kept".into(), true.into());
         }
         Value::Object(claim)

@@ -35,6 +35,8 @@ pub struct Observed {
     pub versions: BTreeMap<Id, String>,
     /// Objects that others keep changing back: not before then are they repaired again.
     pub pauses: BTreeMap<Id, Timestamp>,
+    /// Those of them about which nobody gives in, and until when that counts.
+    pub quarrels: BTreeMap<Id, Timestamp>,
     /// What failed lately, by the object it was about, and when to try again.
     pub troubles: BTreeMap<Id, Trouble>,
     /// The cluster is leaving its hub, and this is to become of what was carried to it.
@@ -43,6 +45,10 @@ pub struct Observed {
     pub contents: BTreeMap<Id, Contents>,
     /// What the hub has heard to stay of what it has no work or policy for any more.
     pub told: Vec<LeftObject>,
+    /// What the ledgers of other works of this hub say to keep, by the incarnation they know, or why
+    /// that cannot be seen. Only looked for when the cluster leaves and is to be emptied, and only
+    /// of what is in this ledger.
+    pub kept_elsewhere: Result<BTreeMap<Id, String>, String>,
 }
 
 /// Whose passes these are.

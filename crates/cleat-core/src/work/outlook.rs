@@ -70,7 +70,17 @@ pub struct Foreseen {
 }
 
 /// The outlook for everything that the work has on the cluster, or why there is none.
+///
+/// It is of this work alone: works that leave together are asked by [`leaving`](super::leaving).
 pub fn outlook(seen: &Observed, change: Change) -> Result<Vec<Foreseen>, String> {
+    let fates = fates(seen, change)?;
+    let mut all: Vec<Foreseen> = fates.into_iter().map(|(one, _)| one).collect();
+    take_along(&mut all.iter_mut().collect::<Vec<_>>(), |_| false);
+    Ok(all)
+}
+
+/// The same by the planner's own words, and without what goes along.
+pub(super) fn fates(seen: &Observed, change: Change) -> Result<Vec<(Foreseen, Fate)>, String> {
     let seen = imagined(seen, change);
     if let Hub::Unknown(why) = &seen.hub {
         return Err(format!("the hub cannot be seen: {why}"));
@@ -88,11 +98,8 @@ pub fn outlook(seen: &Observed, change: Change) -> Result<Vec<Foreseen>, String>
         None => Goes { why: "it goes with the work", decided_by: DELETE_OPTION },
     };
     let fates = retire::fates(&seen, book, book.ids().into_iter());
-    let mut all: Vec<Foreseen> =
-        fates.into_iter().map(|(id, fate)| foreseen(&seen, book, id, fate, goes)).collect();
-    let mut each: Vec<&mut Foreseen> = all.iter_mut().collect();
-    take_along(&mut each, |_| false);
-    Ok(all)
+    let told = |(id, fate): (&Id, Fate)| (foreseen(&seen, book, id, fate.clone(), goes), fate);
+    Ok(fates.into_iter().map(told).collect())
 }
 
 /// Why an object goes that nothing keeps.

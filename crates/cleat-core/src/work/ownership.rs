@@ -24,6 +24,12 @@ impl Owner {
         self.kind == LEDGER_KIND && self.api_version.starts_with(GROUP)
     }
 
+    /// Whether it is the ledger of a work of this hub.
+    pub(crate) fn is_of_hub(&self, hub_hash: &str) -> bool {
+        let rest = self.name.strip_prefix(hub_hash);
+        self.is_ledger() && rest.is_some_and(|rest| rest.starts_with('-'))
+    }
+
     fn is(&self, ledger: &str) -> bool {
         self.is_ledger() && self.name == ledger
     }
@@ -73,6 +79,20 @@ impl Present {
     /// Another work, ours or another agent's, that holds it as well.
     pub(crate) fn other_holder(&self, ledger: &str) -> Option<&Owner> {
         self.owners.iter().find(|owner| owner.is_ledger() && !owner.is(ledger))
+    }
+
+    /// Whether other works hold it, all of them of this hub.
+    pub(crate) fn is_shared_within(&self, hub_hash: &str, ledger: &str) -> bool {
+        let others = || self.owners.iter().filter(|owner| owner.is_ledger() && !owner.is(ledger));
+        others().next().is_some() && others().all(|owner| owner.is_of_hub(hub_hash))
+    }
+
+    /// The owner references without those to ledgers of this hub; `None` if there are none.
+    pub(crate) fn references_without(&self, hub_hash: &str) -> Option<Value> {
+        let (ours, others): (Vec<&Owner>, Vec<&Owner>) =
+            self.owners.iter().partition(|owner| owner.is_of_hub(hub_hash));
+        let others = others.into_iter().map(Owner::to_json).collect();
+        (!ours.is_empty()).then_some(Value::Array(others))
     }
 
     /// The work that decides the content, when that is another one: the first that took hold.

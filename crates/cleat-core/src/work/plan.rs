@@ -8,10 +8,10 @@ use serde_json::json;
 
 use super::converge;
 use super::ledger;
-use super::observed::{Applied, Book, Hub, Ledger, Observed, Work};
-use super::ownership::ledger_target;
+use super::observed::{Applied, Book, Hub, Ledger, Observed, Seen, Work};
+use super::ownership::{Ownership, ledger_target, origin, ownership};
 use super::report::{is_stranded_told, tell_left};
-use super::retire::{self, Fate, Unmarked};
+use super::retire::{self, Fate};
 use crate::id::{Id, Target};
 use crate::leave::record::is_receipted;
 use crate::write::{Action, Plan, Side, Write};
@@ -47,7 +47,10 @@ pub fn plan(seen: &Observed) -> Plan {
         // takes an add-on off may come as a work, and works are deleted after the add-ons are gone.
         (Hub::Work(work), _) if seen.leaving.is_some() && !work.is_of_add_on() => vec![],
         (Hub::Work(work), ledger) if !work.has_finalizer() => take_in(seen, work, ledger),
-        (Hub::Work(work), _) if work.is_complete() => vec![],
+        (Hub::Work(work), Ledger::Absent) if work.is_complete() => vec![],
+        (Hub::Work(work), Ledger::Present(book)) if work.is_complete() => {
+            converge::keep_books(seen, work, book)
+        }
         (Hub::Work(work), Ledger::Absent) => converge::begin(seen, work),
         (Hub::Work(work), Ledger::Present(book)) => converge::plan(seen, work, book),
 
@@ -87,24 +90,23 @@ fn retire_all(seen: &Observed, book: &Book, last: Vec<Action>) -> Plan {
         if !ledger::is_held(book) {
             return vec![vec![ledger::hold(seen, book)]];
         }
-        // Marks come off while the ledger is not yet going, so that whoever finishes the job from
-        // the marks alone keeps what was declared to be kept.
-        let marked = |fate: &Fate| matches!(fate, Fate::Unmark { .. } | Fate::Undecided(_));
         if let Some(wish) = last_wish(seen, book, &fates) {
             return vec![vec![wish]];
         }
-        if fates.values().any(marked) {
-            return only(retire::unmark(seen, book, &fates));
+        // Marks come off while the ledger is not yet going, so that whoever finishes the job from
+        // the marks alone keeps what was declared to be kept. What is to go does not wait for that.
+        if fates.iter().any(|(id, fate)| goes_before_the_ledger(seen, book, id, fate)) {
+            return only(retire::let_go(seen, book, &fates));
         }
-        let mut steps = vec![vec![ledger::delete(seen, book)]];
-        steps.extend(only(retire::delete(seen, book, &fates)));
-        return steps;
+        // At the same time: everything is on record, and whoever goes on from here finds the work going.
+        let mut step = vec![ledger::delete(seen, book)];
+        step.extend(retire::delete(seen, book, &fates));
+        return vec![step];
     }
     if !fates.values().all(Fate::is_settled) {
-        let unmark = retire::unmark(seen, book, &fates);
-        let delete = retire::delete(seen, book, &fates);
+        let go = retire::let_go(seen, book, &fates);
         let release = release(seen, book, &fates).into_iter().collect();
-        return [unmark, delete, release].into_iter().filter(|step| !step.is_empty()).collect();
+        return [go, release].into_iter().filter(|step| !step.is_empty()).collect();
     }
     if !ledger::is_held(book) {
         // Somebody else holds the ledger now; the work waits for it to go.
@@ -134,14 +136,53 @@ pub(super) fn is_unwritten(seen: &Observed, work: &Work) -> bool {
     seen.leaving.is_some() && !written
 }
 
-/// What the work said last about what stays, on record before anything is done about it: should the
-/// work be forced away meanwhile, nobody else can tell.
+/// Whether this has to be done with before the ledger is marked as going. From then on an object without
+/// our mark counts as given up.
+fn goes_before_the_ledger(seen: &Observed, book: &Book, id: &Id, fate: &Fate) -> bool {
+    match fate {
+        Fate::Unmark { .. } => !retire::goes_with_others(seen, id, fate),
+        Fate::Undecided(_) => true,
+        // It may be without our mark.
+        Fate::Unknown(_) => {
+            let says = || Some(ownership(seen.hub.work()?, id, book.origin(id)?));
+            match says() {
+                Some(Ownership::Undecided(_)) => true,
+                Some(Ownership::Owned) => book.is_kept(id),
+                Some(Ownership::Kept(_)) | None => false,
+            }
+        }
+        _ => is_unmarked_and_goes(seen, book, id, fate),
+    }
+}
+
+/// Whether it goes although it does not bear our mark: the work kept it once, and does not any more.
+fn is_unmarked_and_goes(seen: &Observed, book: &Book, id: &Id, fate: &Fate) -> bool {
+    let goes = matches!(fate, Fate::Delete { .. } | Fate::Terminating(_));
+    let marked =
+        matches!(seen.live.get(id), Some(Seen::Present(present)) if present.is_held_by(book));
+    goes && !marked
+}
+
+/// What the work said last about what stays and what goes, on record before anything is done about it:
+/// should the work be changed or forced away meanwhile, nobody else can tell.
 fn last_wish(seen: &Observed, book: &Book, fates: &BTreeMap<&Id, Fate>) -> Option<Action> {
     let work = seen.hub.work()?;
     let mut claims = book.claims.clone();
     for (id, claim) in &mut claims {
-        let kept = matches!(fates.get(id), Some(Fate::Unmark { why: Unmarked::Kept(_), .. }));
-        claim.kept |= kept;
+        let says = |origin| ownership(work, id, origin);
+        match (seen.live.get(id), fates.get(id)) {
+            // It goes before the ledger, and is ours only by this.
+            (_, Some(fate)) if is_unmarked_and_goes(seen, book, id, fate) => {}
+            (Some(Seen::Present(present)), _) => match says(origin(book, id, present)) {
+                Ownership::Kept(_) => claim.kept = true,
+                Ownership::Owned => claim.kept = false,
+                Ownership::Undecided(_) => {}
+            },
+            (Some(Seen::Unknown(_) | Seen::NotYet) | None, _) => {
+                claim.kept |= matches!(says(claim.origin), Ownership::Kept(_));
+            }
+            (Some(Seen::Absent), _) => {}
+        }
     }
     if claims == book.claims { None } else { ledger::amend(seen, work, book, &claims) }
 }
@@ -230,7 +271,8 @@ impl Work {
         self.labels.contains_key(ADD_ON_LABEL)
     }
 
-    /// A completed work is frozen: nothing of it is applied or taken back until it is deleted.
+    /// A completed work is frozen: nothing of it is applied or taken back until it is deleted. How it
+    /// stands is told all the same.
     pub fn is_complete(&self) -> bool {
         self.status.conditions.iter().any(|c| c.type_ == "Complete" && c.status == "True")
     }

@@ -9,6 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 const FREE_REPAIRS: u32 = 3;
 const FIRST_PAUSE: SignedDuration = SignedDuration::from_secs(1);
 const LONGEST_PAUSE: SignedDuration = SignedDuration::from_mins(5);
+/// So many are no accident.
+const QUARREL: u32 = 6;
 const QUIET: SignedDuration = SignedDuration::from_mins(10);
 
 /// The repairs of one object that still count.
@@ -31,6 +33,12 @@ impl Repairs {
         let pause = FIRST_PAUSE.saturating_mul(1 << beyond.min(16)).min(LONGEST_PAUSE);
         self.last.checked_add(pause).ok()
     }
+
+    /// Until when users hear that somebody else keeps changing it, whether or not it is right at the
+    /// moment: what is told of it must not change with every turn.
+    pub fn quarrel_until(self) -> Option<Timestamp> {
+        (self.count >= QUARREL).then(|| self.last.checked_add(QUIET).ok()).flatten()
+    }
 }
 
 #[cfg(test)]
@@ -49,6 +57,9 @@ mod tests {
         }
         assert_eq!(pauses, [0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
         let later = start.checked_add(QUIET).unwrap();
+        assert_eq!(repairs.and_then(Repairs::quarrel_until), Some(later));
+        let few = Repairs { count: QUARREL - 1, last: start };
+        assert_eq!(few.quarrel_until(), None);
         assert_eq!(Repairs::after(repairs, later).count, 1);
     }
 }

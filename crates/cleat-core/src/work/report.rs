@@ -101,10 +101,9 @@ fn publish(seen: &Observed, work: &Work) -> Option<Action> {
 
 /// The status of a work that is to be there. `None` while nothing can be said.
 fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus> {
-    if work.is_complete() {
-        return None;
-    }
-    if let Some(why) = ledger_problem(seen) {
+    // What was applied, and that it is complete, stands for good.
+    let complete = work.is_complete();
+    if let Some(why) = ledger_problem(seen).filter(|_| !complete) {
         return Some(unrecorded(seen, work, &why));
     }
     let Ledger::Present(book) = &seen.ledger else { return None };
@@ -116,23 +115,26 @@ fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus> {
         .enumerate()
         .map(|(ordinal, wanted)| {
             let need = needs.iter().find(|(_, of, _)| core::ptr::eq(*of, wanted));
-            manifest(seen, work, ordinal, wanted, need.map(|(_, _, need)| need))
+            let applied = manifest_applied(seen, wanted, need.map(|(_, _, need)| need));
+            manifest(seen, work, ordinal, wanted, applied.filter(|_| !complete))
         })
         .collect();
     let mut conditions =
         Conditions { old: &work.status.conditions, now, generation: work.generation };
     let mut told = Vec::new();
-    told.extend(applied(&manifests, work.generation).and_then(|found| conditions.set(found)));
     told.extend(conditions.set(available(&manifests)));
-    for finding in rules::aggregate(&manifests) {
-        told.extend(conditions.set(Found::from(finding)));
+    if !complete {
+        told.extend(applied(&manifests, work.generation).and_then(|found| conditions.set(found)));
+        for finding in rules::aggregate(&manifests) {
+            told.extend(conditions.set(Found::from(finding)));
+        }
+        told.extend(removed::held(seen, book).and_then(|found| conditions.set(found)));
     }
-    told.extend(removed::held(seen, book).and_then(|found| conditions.set(found)));
     // What others say about the work is theirs; what rules said of an older work is stale.
     let told_types: Vec<String> = told.iter().map(|condition| condition.type_.clone()).collect();
     let kept = work.status.conditions.iter().filter(|condition| {
         !told_types.contains(&condition.type_)
-            && condition.reason != reason::CONDITION_RULES_AGGREGATED
+            && (complete || condition.reason != reason::CONDITION_RULES_AGGREGATED)
             && condition.type_ != kinds::DELETING
             && condition.type_ != kinds::REMOVED
     });
@@ -237,7 +239,7 @@ fn manifest(
     work: &Work,
     ordinal: usize,
     wanted: &Wanted,
-    need: Option<&Need>,
+    applied: Option<Found>,
 ) -> ManifestCondition {
     let mut resource_meta = meta(ordinal, wanted);
     let before = before(&work.status, &resource_meta);
@@ -246,7 +248,7 @@ fn manifest(
     let old = before.map_or(&none, |before| &before.conditions);
     let mut conditions = Conditions { old, now: seen.now, generation: work.generation };
     let mut told = Vec::new();
-    match manifest_applied(seen, wanted, need) {
+    match applied {
         Some(found) => told.extend(conditions.set(found)),
         // Not settled yet: what was said last stands, even if it was about an older work.
         None => told.extend(old.iter().find(|c| c.type_ == kinds::APPLIED).cloned()),
@@ -385,6 +387,14 @@ fn manifest_applied(seen: &Observed, wanted: &Wanted, need: Option<&Need>) -> Op
     let Some(need) = need else {
         return failed("an earlier manifest of the work asks for the same object");
     };
+    let quarrel = wanted.place.id().and_then(|id| seen.quarrels.get(id));
+    if let (Need::Nothing | Need::Later | Need::Touch { .. }, Some(_), None) =
+        (need, quarrel.filter(|until| **until > seen.now), trouble)
+    {
+        return failed(
+            "somebody else keeps changing it; it is put right again and again, ever more rarely",
+        );
+    }
     match need {
         Need::Nothing => Some(Found::new(
             kinds::APPLIED,
@@ -495,7 +505,8 @@ fn wake(seen: &Observed) -> Option<Timestamp> {
     // With nothing to do now, a trouble whose time has come is over: somebody else saw to it.
     let retries = seen.troubles.values().map(|trouble| trouble.retry_at);
     times.extend(retries.filter(|time| *time > seen.now));
-    times.extend(seen.pauses.values().filter(|time| **time > seen.now));
+    let quarrels = seen.pauses.values().chain(seen.quarrels.values());
+    times.extend(quarrels.filter(|time| **time > seen.now));
     for wanted in &seen.wanted {
         match (&wanted.place, &wanted.permission) {
             (Place::Nowhere { .. }, _) => times.push(later(NO_KIND_PAUSE)),

@@ -83,9 +83,18 @@ pub(crate) fn fates<'a>(
     }
     let holders: Vec<&Id> = fates.keys().copied().filter(|id| holds_kept(seen, book, id)).collect();
     for id in holders {
-        if let Some(fate) = fates.get_mut(id)
-            && let Fate::Delete { uid, resource_version } = fate
-        {
+        let Some(fate) = fates.get_mut(id) else { continue };
+        let going = match fate {
+            Fate::Delete { uid, resource_version } => Some((uid, resource_version)),
+            // The last of several works that all go would delete it.
+            Fate::Unmark { why: Unmarked::Shared, uid, resource_version }
+                if is_emptied(seen) && holds_own_kept(seen, book, id) =>
+            {
+                Some((uid, resource_version))
+            }
+            _ => None,
+        };
+        if let Some((uid, resource_version)) = going {
             let (uid, resource_version) = (uid.clone(), resource_version.clone());
             let marked = match seen.live.get(id) {
                 Some(Seen::Present(present)) => present.is_held_by(book),
@@ -97,7 +106,7 @@ pub(crate) fn fates<'a>(
             };
         }
     }
-    if seen.leaving == Some(RemoveStrategy::Required) {
+    if is_emptied(seen) {
         for (id, fate) in &mut fates {
             spare_foreign(seen, book, id, fate);
         }
@@ -130,13 +139,19 @@ fn spare_foreign(seen: &Observed, book: &Book, id: &Id, fate: &mut Fate) {
 
 /// Whether an object is to go or to stay, as far as anybody said.
 ///
-/// A work that is gone from the hub has said all it had to say when it was last applied.
+/// A work that is gone from the hub has said all it had to say when it was last applied, and one whose
+/// deletion has begun when it began: both are in the ledger.
 pub(crate) fn wish(seen: &Observed, book: &Book, id: &Id, present: &Present) -> Ownership {
+    let says = |work| ownership(work, id, origin(book, id, present));
     match seen.hub.work() {
         _ if seen.leaving == Some(RemoveStrategy::Needless) => Ownership::Kept(NEEDLESS),
-        Some(work) => ownership(work, id, origin(book, id, present)),
-        None if book.is_kept(id) => Ownership::Kept("deleteOption"),
-        None => Ownership::Owned,
+        // What only a rule of the work names is not in the ledger.
+        Some(work) if !book.deleting || book.origin(id).is_none() => says(work),
+        work if book.is_kept(id) => match work.map(says) {
+            Some(Ownership::Kept(field)) => Ownership::Kept(field),
+            _ => Ownership::Kept("deleteOption"),
+        },
+        _ => Ownership::Owned,
     }
 }
 
@@ -147,6 +162,12 @@ pub(crate) const NEEDLESS: &str = "removeStrategy Needless";
 pub(crate) fn holds_kept(seen: &Observed, book: &Book, holder: &Id) -> bool {
     let stays = |id: &Id| is_kept(seen, book, id) || is_made_to_stay(seen, book, id);
     inside(seen, book, holder).iter().any(stays)
+}
+
+/// The same, of what is on record alone: what only a rule names may yet go with another work.
+fn holds_own_kept(seen: &Observed, book: &Book, holder: &Id) -> bool {
+    let inside = book.ids().into_iter().filter(|id| is_inside(holder, id));
+    inside.into_iter().any(|id| is_kept(seen, book, id))
 }
 
 /// What a namespace or a definition may hold of what is on record, or of what the work's rules name:
@@ -189,7 +210,7 @@ fn is_made_to_stay(seen: &Observed, book: &Book, id: &Id) -> bool {
     stands && book.is_kept(id) && matches!(seen.live.get(id), Some(Seen::Absent)) && wanted()
 }
 
-fn is_holder(id: &Id) -> bool {
+pub(crate) fn is_holder(id: &Id) -> bool {
     matches!(
         (&*id.group, &*id.resource),
         ("", "namespaces") | ("apiextensions.k8s.io", "customresourcedefinitions")
@@ -227,9 +248,35 @@ pub(crate) fn forgettable<'a>(
 /// Whether an object of the ledger is there and is to stay.
 pub(crate) fn is_kept(seen: &Observed, book: &Book, id: &Id) -> bool {
     match seen.live.get(id) {
-        Some(Seen::Present(present)) => matches!(wish(seen, book, id, present), Ownership::Kept(_)),
+        Some(Seen::Present(present)) => {
+            let kept = matches!(wish(seen, book, id, present), Ownership::Kept(_));
+            kept || is_kept_elsewhere(seen, id, present)
+        }
         _ => false,
     }
+}
+
+/// What a ledger says to keep, and in which incarnation.
+pub fn keeps(book: &Book) -> BTreeMap<Id, String> {
+    let kept = book.claims.iter().filter(|(_, claim)| claim.kept).map(|(id, _)| id);
+    kept.filter_map(|id| Some((id.clone(), String::from(book.recorded_uid(id)?)))).collect()
+}
+
+/// Whether another work of this hub says to keep it. Of a cluster that leaves both go, and what becomes
+/// of the object must not depend on which goes first: who keeps it wins.
+pub(crate) fn is_kept_elsewhere(seen: &Observed, id: &Id, present: &Present) -> bool {
+    let kept = seen.kept_elsewhere.as_ref().ok().and_then(|kept| kept.get(id));
+    kept.is_some_and(|uid| *uid == present.uid)
+}
+
+/// Whether other works of this hub hold the object of a cluster that is to be emptied. They go as well;
+/// the last of them takes it away, or tells why it stays.
+pub(crate) fn is_left_to_others(seen: &Observed, present: &Present) -> bool {
+    is_emptied(seen) && present.is_shared_within(&seen.agent.hub_hash, &seen.ledger_name())
+}
+
+fn is_emptied(seen: &Observed) -> bool {
+    seen.leaving == Some(RemoveStrategy::Required)
 }
 
 fn fate(seen: &Observed, book: &Book, id: &Id) -> Fate {
@@ -245,7 +292,13 @@ fn fate(seen: &Observed, book: &Book, id: &Id) -> Fate {
     // Without our mark it was given up: by us, because the work said so, or by somebody who took the
     // mark off. In the first case the work may have changed its mind since.
     let given_up = !(book.is_kept(id) && recorded && wish == Ownership::Owned);
-    if !present.is_held_by(book) && given_up {
+    // What is kept bears no mark of ours, but maybe that of a work which would take it away once our
+    // ledger is gone, and with it the word of who keeps it.
+    let exposed = recorded
+        && matches!(wish, Ownership::Kept(_))
+        && is_emptied(seen)
+        && present.references_without(&seen.agent.hub_hash).is_some();
+    if !present.is_held_by(book) && given_up && !exposed {
         return Fate::Settled(Settled::NotOurs);
     }
     let (uid, resource_version) = (present.uid.clone(), present.resource_version.clone());
@@ -257,7 +310,10 @@ fn fate(seen: &Observed, book: &Book, id: &Id) -> Fate {
     match wish {
         Ownership::Kept(why) => unmark(Unmarked::Kept(why)),
         Ownership::Undecided(problem) => Fate::Undecided(problem),
-        Ownership::Owned if present.other_holder(&seen.ledger_name()).is_some() => {
+        Ownership::Owned
+            if present.other_holder(&seen.ledger_name()).is_some()
+                || is_kept_elsewhere(seen, id, present) =>
+        {
             match present.is_held_by(book) {
                 true => unmark(Unmarked::Shared),
                 false => Fate::Settled(Settled::NotOurs),
@@ -265,20 +321,41 @@ fn fate(seen: &Observed, book: &Book, id: &Id) -> Fate {
         }
         Ownership::Owned => match &present.terminating {
             Some(finalizers) => Fate::Terminating(finalizers.clone()),
-            None => Fate::Delete { uid, resource_version },
+            None => match &seen.kept_elsewhere {
+                Ok(_) => Fate::Delete { uid, resource_version },
+                Err(why) => Fate::Unknown(format!("another work may keep it: {why}")),
+            },
         },
     }
 }
 
-/// Takes our marks off what stays.
+/// Takes our marks off what stays, and deletes what has its turn. Neither waits for the other.
+pub(crate) fn let_go(seen: &Observed, book: &Book, fates: &BTreeMap<&Id, Fate>) -> Vec<Action> {
+    let mut step = unmark(seen, book, fates);
+    step.extend(delete(seen, book, fates));
+    step
+}
+
+/// Takes our marks off what stays. Where a cluster is to be emptied, what this work keeps or spares loses
+/// those of all works of this hub: another of them would take it away, with what is in it.
 pub(crate) fn unmark(seen: &Observed, book: &Book, fates: &BTreeMap<&Id, Fate>) -> Vec<Action> {
     let ledger = seen.ledger_name();
+    let turn = turn(fates);
     let mut actions = Vec::new();
     for (id, fate) in fates {
-        let Fate::Unmark { uid, resource_version, .. } = fate else { continue };
+        let Fate::Unmark { why, uid, resource_version } = fate else { continue };
         let Some(Seen::Present(present)) = seen.live.get(*id) else { continue };
-        let Some(references) = present.references(&ledger, book, false) else { continue };
-        if !seen.must_wait(id) {
+        let references = match why {
+            Unmarked::Kept(_) | Unmarked::HoldsKept | Unmarked::HoldsForeign
+                if is_emptied(seen) =>
+            {
+                present.references_without(&seen.agent.hub_hash)
+            }
+            _ => present.references(&ledger, book, false),
+        };
+        let Some(references) = references else { continue };
+        let early = turn.is_some_and(|turn| turn < rank(id)) && goes_with_others(seen, id, fate);
+        if !early && !seen.must_wait(id) {
             let write = Write::Merge(json!({ "metadata": {
                 "uid": uid,
                 "resourceVersion": resource_version,
@@ -288,6 +365,16 @@ pub(crate) fn unmark(seen: &Observed, book: &Book, fates: &BTreeMap<&Id, Fate>) 
         }
     }
     actions
+}
+
+/// Whether an object goes when the last of several works has let go of it, all of which go. It is let
+/// go of in its turn, as if it were to be deleted: what is left of this work may need it.
+pub(crate) fn goes_with_others(seen: &Observed, id: &Id, fate: &Fate) -> bool {
+    let shared = matches!(fate, Fate::Unmark { why: Unmarked::Shared, .. });
+    match seen.live.get(id) {
+        Some(Seen::Present(present)) => shared && is_left_to_others(seen, present),
+        _ => false,
+    }
 }
 
 /// Deletes the objects of the rank whose turn it is, and those that a protected one waits for.

@@ -1,8 +1,9 @@
 //! Works in worlds small enough to hold in one hand.
 
 mod histories;
+mod leaves;
 mod outlooks;
 mod plans;
 mod proposals;
 mod regressions;
-mod world;
+pub(crate) mod world;

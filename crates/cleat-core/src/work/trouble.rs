@@ -12,7 +12,7 @@ use crate::protection::denial::Protected;
 use crate::write::{Outcome, Write};
 
 const FIRST_PAUSE: SignedDuration = SignedDuration::from_millis(100);
-const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(10);
+pub(crate) const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(10);
 /// Nobody waits for a manifest that is refused as it is, and the next change of it is tried at once.
 const LONGEST_PAUSE_OF_WRITES: SignedDuration = SignedDuration::from_secs(60);
 
@@ -68,7 +68,7 @@ impl Trouble {
         let pause = match kind {
             // The next look sees why; only a write that goes stale again and again has to wait.
             TroubleKind::Stale if attempts < 3 => SignedDuration::ZERO,
-            TroubleKind::Refused if !matches!(write, Write::Delete { .. }) => {
+            TroubleKind::Refused if carries_a_manifest(write) => {
                 pause(attempts, LONGEST_PAUSE_OF_WRITES)
             }
             _ => pause(attempts, LONGEST_PAUSE),
@@ -87,6 +87,10 @@ impl Trouble {
             TroubleKind::Stale | TroubleKind::Unreachable => None,
         }
     }
+}
+
+fn carries_a_manifest(write: &Write) -> bool {
+    matches!(write, Write::Create(_) | Write::Replace(_) | Write::Apply { .. })
 }
 
 /// 100 ms after the first failure, twice as long after each further one.
@@ -115,6 +119,25 @@ mod tests {
             (1..12).map(|n| pause(n, LONGEST_PAUSE).as_millis()).collect();
         assert_eq!(millis, [100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000, 10000, 10000]);
         assert_eq!(pause(u32::MAX, LONGEST_PAUSE), LONGEST_PAUSE);
+    }
+
+    #[test]
+    fn a_mark_that_could_not_be_taken_off_was_tried_again_once_a_minute() {
+        let now = Timestamp::UNIX_EPOCH;
+        let denied = Outcome::Refused(Refusal {
+            code: 403,
+            reason: "Forbidden".into(),
+            message: "not yet".into(),
+        });
+        let longest = |write: Write| {
+            let next = |before: Option<Trouble>, _| {
+                Some(Trouble::after(before.as_ref(), &write, &denied, now).unwrap())
+            };
+            let last = (0..20).fold(None, next).unwrap();
+            last.retry_at.duration_since(now)
+        };
+        assert_eq!(longest(Write::Merge(Value::Null)), LONGEST_PAUSE);
+        assert_eq!(longest(Write::Create(Value::Null)), LONGEST_PAUSE_OF_WRITES);
     }
 
     #[test]

@@ -37,11 +37,12 @@ impl Context {
         let seen = self.observe_leaving(cluster).await;
         let plan = hub::plan(&seen);
         let own = target(&name);
-        let lets_go = plan.iter().flatten().any(|action| action.target == own);
+        let changes_own = plan.iter().flatten().any(|action| action.target == own);
         let done = if plan.is_empty() { Vec::new() } else { self.executor.execute(plan).await };
         log(&name, &done);
         let settled = done.iter().flatten().all(Outcome::is_done);
-        if lets_go && settled {
+        // What is said is said of what it is now, if it is still there.
+        if changes_own && settled {
             return Wake::OnChange;
         }
         // Also of a pass that wrote something: a leave may write for as long as it lasts.

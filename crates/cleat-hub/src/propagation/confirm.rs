@@ -50,6 +50,7 @@ impl Server<'_> {
             bindings: since(BINDING).await?,
             sets: since(SET).await?,
             placements: since(kinds::PLACEMENT).await?,
+            rules: defined::perhaps_since(self.hub_client, RULE).await?,
         })
     }
 

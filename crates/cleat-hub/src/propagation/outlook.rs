@@ -165,6 +165,30 @@ pub async fn copies(
     Ok(outlook(&seen, change))
 }
 
+/// The clusters that would lose their copy, now or once they can be reached again, by policy. `name` is
+/// that of what would be deleted.
+pub async fn losing(
+    hub_client: &Client,
+    namespace: &str,
+    name: &str,
+    change: &Change,
+) -> Result<BTreeMap<String, BTreeSet<String>>, Untold> {
+    let policies = match change {
+        Change::Root => [name.to_owned()].into(),
+        Change::Binding(_) | Change::Placement(_) => {
+            concerned(hub_client, namespace, change).await?
+        }
+    };
+    let mut losing = BTreeMap::new();
+    for policy in policies {
+        let key = (namespace.to_owned(), policy);
+        let copies = copies(hub_client, &key, change).await?.into_iter();
+        let goes = copies.filter(|(_, prospect)| !matches!(prospect, Prospect::Stays(_)));
+        losing.insert(key.1, goes.map(|(cluster, _)| cluster).collect());
+    }
+    Ok(losing)
+}
+
 async fn observe(hub_client: &Client, key: &(String, String)) -> Result<Observed, Unsure> {
     let server = Server { hub_client };
     let (namespace, name) = key;

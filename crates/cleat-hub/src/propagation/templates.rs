@@ -24,8 +24,8 @@ use cleat_runtime::mirror::Mirror;
 use cleat_runtime::queue::Queue;
 use cleat_runtime::tasks::Tasks;
 use cleat_template::{
-    ClusterScoped, Context, Delimiters, Encryption, ResolveOptions, Source, TemplateError, resolve,
-    uses_encryption,
+    ClusterScoped, Context, Delimiters, Encryption, LookupError, ResolveOptions, Source,
+    TemplateError, resolve, uses_encryption,
 };
 use kube::Client;
 use serde_json::{Value, json};
@@ -33,8 +33,9 @@ use serde_json::{Value, json};
 use self::read::Answers;
 use crate::followed::Key;
 
-/// How often lists are read again: no watch tells of them.
-const LISTS: Duration = Duration::from_secs(30);
+/// How often lists are read again, for which no watch tells of them; and kinds that are not served,
+/// for not every kind has a definition, and a server may serve one a moment after it is defined.
+const UNHEARD: Duration = Duration::from_secs(30);
 
 /// When to look again at what changed while it was read.
 const SOON: Duration = Duration::from_millis(100);
@@ -54,6 +55,8 @@ pub(super) struct Resolver {
     executor: Executor,
     kinds: Kinds,
     purpose: Purpose,
+    /// Functions that templates may not use.
+    denied: Vec<String>,
 }
 
 /// What templates are resolved for.
@@ -84,7 +87,10 @@ struct Found {
     iv: Option<String>,
     problem: Option<String>,
     used: BTreeSet<Target>,
-    lists: bool,
+    /// It depends on something that no watch tells of.
+    unheard: bool,
+    /// A kind is not served.
+    lacks_kind: bool,
 }
 
 impl State {
@@ -97,6 +103,12 @@ impl State {
             !users.contains(root) || !found.used.iter().any(|target| target.id == *id)
         });
         users
+    }
+
+    /// What is served may be something else now.
+    fn kinds_changed(&mut self) -> BTreeSet<Key> {
+        let lacking = self.found.extract_if(.., |_, found| found.lacks_kind);
+        lacking.map(|((root, _), _)| root).collect()
     }
 
     fn changed_since(&self, began: u64, used: &BTreeSet<Target>) -> bool {
@@ -115,19 +127,20 @@ struct Case<'a> {
 }
 
 impl Templates {
-    pub(super) fn new(
-        hub_client: Client,
-        executor: Executor,
-        roots: Queue<Key>,
-        tasks: &Tasks,
-    ) -> Arc<Self> {
+    pub(super) fn new(resolver: Resolver, roots: Queue<Key>, tasks: &Tasks) -> Arc<Self> {
+        let hub_client = resolver.hub_client.clone();
         let state: Arc<Mutex<State>> = Arc::default();
-        let changing = Arc::clone(&state);
+        let (changing, waiting) = (Arc::clone(&state), roots.clone());
         let mirror = Mirror::new(hub_client.clone(), tasks, move |id| {
             let mut state = changing.lock().unwrap_or_else(PoisonError::into_inner);
             state.changed(id).into_iter().for_each(|root| roots.add(root));
         });
-        let resolver = Resolver::new(hub_client, executor, Purpose::Use);
+        let (changing, kinds) = (Arc::clone(&state), resolver.kinds.clone());
+        cleat_runtime::definitions::follow(&hub_client, tasks, move || {
+            kinds.forget();
+            let mut state = changing.lock().unwrap_or_else(PoisonError::into_inner);
+            state.kinds_changed().into_iter().for_each(|root| waiting.add(root));
+        });
         Arc::new(Self { resolver, mirror, state })
     }
 
@@ -152,7 +165,7 @@ impl Templates {
         let root = seen.root.clone().filter(|root| has_hub_templates(&root.spec))?;
         let account = account(&root);
         let mut answers = Answers::new(&root.namespace, account, Purpose::Use);
-        let (mut lists, mut stale) = (false, false);
+        let (mut unheard, mut stale) = (false, false);
         let mut targets = BTreeSet::new();
         for cluster in placed_clusters(seen) {
             let Some(facts) = seen.clusters.get(&cluster).cloned() else { continue };
@@ -161,7 +174,7 @@ impl Templates {
             let inputs = case.inputs();
             let at = (seen.key.clone(), cluster.clone());
             let known = self.state().found.get(&at).and_then(|found| {
-                let same = found.inputs == inputs && !found.lists;
+                let same = found.inputs == inputs && !found.unheard;
                 let there = replica.as_ref().is_some_and(|one| one.has_definitions(&found.digest));
                 targets.extend(found.used.iter().filter(|_| same && there).cloned());
                 (same && there).then(|| Resolved::Known {
@@ -176,7 +189,7 @@ impl Templates {
                 None => {
                     let began = self.state().changes;
                     let (resolved, used) = self.resolver.one(&case, &mut answers).await;
-                    lists |= used.lists;
+                    unheard |= used.lists || used.lacks_kind;
                     targets.extend(used.targets.iter().cloned());
                     if let Resolved::Known { digest, iv, problem, .. } = &resolved {
                         let found = Found {
@@ -185,7 +198,8 @@ impl Templates {
                             iv: iv.clone(),
                             problem: problem.clone(),
                             used: used.targets,
-                            lists: used.lists,
+                            unheard: used.lists || used.lacks_kind,
+                            lacks_kind: used.lacks_kind,
                         };
                         // What changed while it was read may have been read before it did.
                         let mut state = self.state();
@@ -200,7 +214,7 @@ impl Templates {
             seen.resolved.insert(cluster, resolved);
         }
         self.watch(&seen.key, &targets);
-        if stale { Some(SOON) } else { lists.then_some(LISTS) }
+        if stale { Some(SOON) } else { unheard.then_some(UNHEARD) }
     }
 
     fn watch(&self, root: &Key, targets: &BTreeSet<Target>) {
@@ -227,7 +241,12 @@ fn account(root: &Root) -> Option<&str> {
 
 impl Resolver {
     pub(super) fn new(hub_client: Client, executor: Executor, purpose: Purpose) -> Self {
-        Self { kinds: Kinds::new(hub_client.clone()), hub_client, executor, purpose }
+        let kinds = Kinds::new(hub_client.clone());
+        Self { kinds, hub_client, executor, purpose, denied: Vec::new() }
+    }
+
+    pub(super) fn denying(self, denied: Vec<String>) -> Self {
+        Self { denied, ..self }
     }
 
     /// Resolves the root's templates for every cluster it goes to, once.
@@ -270,6 +289,7 @@ impl Resolver {
         let text = Value::Array(objects.clone()).to_string();
         let encrypts = uses_encryption(&text, &Delimiters::hub());
         let mut options = case.options();
+        options.denied.clone_from(&self.denied);
         let mut vector = case.replica.and_then(|replica| replica.iv.clone());
         if encrypts {
             match self.keys(&case.cluster.name, vector.take()).await {
@@ -352,6 +372,10 @@ impl Resolver {
             match error.unread().cloned() {
                 Some(query) => answers.read(&self.hub_client, &self.kinds, query).await,
                 None if error.is_transient() => return Err(Trouble::Passing(error.message())),
+                None if matches!(error.lookup(), Some((_, LookupError::MissingApi))) => {
+                    used.lacks_kind = true;
+                    return Err(Trouble::Lasting(error.condition()));
+                }
                 None => return Err(Trouble::Lasting(error.condition())),
             }
         }
@@ -383,6 +407,8 @@ enum Trouble {
 struct Used {
     targets: BTreeSet<Target>,
     lists: bool,
+    /// A kind is not served.
+    lacks_kind: bool,
 }
 
 impl Used {

@@ -66,6 +66,9 @@ pub(super) fn name_and_finalizers(object: &RawValue) -> Option<(String, Box<[Box
     Some((name, finalizers.unwrap_or_default()))
 }
 
+/// Why nothing is counted of a kind that cannot be watched.
+pub(super) const UNWATCHABLE: &str = "the kind cannot be watched";
+
 impl Count {
     pub(super) fn counted(&self, finalizer: Option<&str>) -> Counted {
         match &self.fault {
@@ -73,6 +76,7 @@ impl Count {
             Some(Fault::Forbidden(why)) => {
                 return Counted::Unknown(format!("not allowed to look: {why}"));
             }
+            Some(Fault::Unwatchable) => return Counted::Unknown(UNWATCHABLE.to_owned()),
             Some(Fault::Failed(why)) => return Counted::Unknown(why.clone()),
             Some(Fault::Expired) | None => {}
         }

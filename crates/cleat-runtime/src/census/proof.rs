@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
-use super::count::name_and_finalizers;
+use super::count::{UNWATCHABLE, name_and_finalizers};
 use crate::path;
 use crate::watch::{self, Event, Events, Fault, Source};
 use crate::wire;
@@ -92,6 +92,7 @@ pub(super) async fn prove(
         Err(Fault::NoSuchKind) => Proof::NoSuchKind,
         Err(Fault::Forbidden(why)) => Proof::Unknown(format!("not allowed to look: {why}")),
         Err(Fault::Expired) => Proof::Unknown("the server's history is too short".to_owned()),
+        Err(Fault::Unwatchable) => Proof::Unknown(UNWATCHABLE.to_owned()),
         Err(Fault::Failed(why)) => Proof::Unknown(why),
     }
 }

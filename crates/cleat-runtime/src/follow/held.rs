@@ -125,6 +125,7 @@ impl State {
                 since: *since,
                 message: "the server does not serve this kind".to_owned(),
             },
+            Fault::Unwatchable => Reason::Unwatchable,
             Fault::Expired => Reason::NotReadYet,
         })
     }

@@ -182,6 +182,9 @@ impl Kind {
     pub(super) fn look(&self, id: &Id, now: Instant) -> Look {
         match &self.line {
             Line::Down { fault: Fault::NoSuchKind, .. } => return Look::NoSuchKind,
+            Line::Down { fault: Fault::Unwatchable, .. } => {
+                return Look::Unknown(Reason::Unwatchable);
+            }
             Line::Down { fault: Fault::Forbidden(message), .. } => {
                 return Look::Unknown(Reason::Forbidden(message.clone()));
             }

@@ -149,6 +149,14 @@ impl Model {
         pushed_out.max(forgotten.unwrap_or(0))
     }
 
+    /// The newest event of a bucket with a prefix that no longer fits in its ring.
+    fn lost_of(&self, bucket: &str, prefix: &str) -> Revision {
+        let lost = self.lost(bucket);
+        let concerned =
+            self.events.iter().filter(|(b, e)| b == bucket && e.key.starts_with(prefix));
+        concerned.map(|(_, e)| e.revision).filter(|revision| *revision <= lost).max().unwrap_or(0)
+    }
+
     fn remembered(&self, bucket: &str, revision: Revision) -> Result<(), Compacted> {
         // A bucket starts its life in a process with nothing lost, whatever came before.
         let floor = self.floor.max(self.lost(bucket));
@@ -272,7 +280,8 @@ fn list(
 ) {
     let at = back.map(|back| model.revision().saturating_sub(back));
     let after = after.as_deref();
-    let found = store.list(Range { bucket, prefix, after, limit, at });
+    let range = Range { bucket, prefix, after, limit, at, count: true };
+    let found = store.list(range);
     let revision = at.unwrap_or(model.revision());
     if let Err(compacted) = model.remembered(bucket, revision).as_ref()
         && revision < model.revision()
@@ -291,8 +300,10 @@ fn list(
     let shown = if limit == 0 { all.len() } else { all.len().min(limit) };
     assert_eq!(page.revision, revision);
     assert_eq!(page.entries, all[..shown]);
-    assert_eq!(page.remaining, all.len() - shown);
-    assert_eq!(page.more, page.remaining > 0);
+    assert_eq!(page.remaining, Some(all.len() - shown));
+    assert_eq!(page.more, all.len() > shown);
+    let uncounted = store.list(Range { count: false, ..range }).unwrap();
+    assert_eq!((uncounted.more, uncounted.remaining), (page.more, None));
     if at.is_none() && after.is_none() {
         assert_eq!(store.count(bucket, prefix), all.len());
     }
@@ -301,7 +312,7 @@ fn list(
 /// Takes up to `most` events; false if the watch has ended.
 fn poll(model: &Model, it: &mut ModelWatch, most: usize) -> bool {
     for _ in 0..most {
-        let lost = model.lost(&it.bucket);
+        let lost = model.lost_of(&it.bucket, it.prefix);
         let expected = model
             .events
             .iter()

@@ -117,7 +117,8 @@ async fn a_leaving_work_says_since_when_its_cluster_is_silent() -> Result<()> {
     let name = &joined.name;
     let controllers = cleat_runtime::tasks::Tasks::new();
     let namespace = Some(name.clone());
-    let config = cleat_hub::hub::Config { hub_client: fleet.hub.clone(), namespace };
+    let config =
+        cleat_hub::hub::Config { namespace, ..cleat_hub::hub::Config::new(fleet.hub.clone()) };
     controllers.spawn("hub", cleat_hub::hub::run(config, controllers.stop()));
     let works: Api<ManifestWork> = Api::namespaced(fleet.hub.clone(), name);
     let work = json!({

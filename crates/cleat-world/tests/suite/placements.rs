@@ -47,8 +47,8 @@ impl Hub {
 
     fn start(&self) {
         let config = hub::Config {
-            hub_client: self.place.client.clone(),
             namespace: Some(self.place.namespace.clone()),
+            ..hub::Config::new(self.place.client.clone())
         };
         self.tasks.spawn("hub", hub::run(config, self.tasks.stop()));
     }

@@ -42,8 +42,8 @@ impl Hub {
         let placements: Api<Placement> = hub.place.api();
         create(&placements, json!({ "metadata": { "name": "all" }, "spec": {} })).await?;
         let config = hub::Config {
-            hub_client: hub.place.client.clone(),
             namespace: Some(hub.place.namespace.clone()),
+            ..hub::Config::new(hub.place.client.clone())
         };
         hub.tasks.spawn("hub", hub::run(config, hub.tasks.stop()));
         hub.spread().await?;

@@ -9,6 +9,8 @@ mod idle;
 mod pruning;
 mod releasing;
 mod templates;
+mod undetermined;
+mod unwatchable;
 
 use anyhow::{Context as _, Result};
 use cleat_agent::policy;

@@ -84,6 +84,31 @@ async fn every_chosen_cluster_gets_a_copy_and_the_root_says_how_it_stands() -> R
 }
 
 #[tokio::test]
+async fn numbers_say_how_roots_and_copies_stand() -> Result<()> {
+    let fleet = Fleet::new("numbers", 1).await?;
+    fleet.policy("p", spec()).await?;
+    fleet.bind("p", "all").await?;
+    fleet.decide("all", &[0]).await?;
+    fleet.says(0, "p", "NonCompliant").await?;
+    fleet.root_when("p", |root| compliance(root) == "NonCompliant").await?;
+    let line = |cluster: &str, kind: &str| {
+        let namespace = &fleet.place.namespace;
+        format!(
+            "policy_governance_info{{cluster_namespace=\"{cluster}\",policy=\"p\",\
+             policy_namespace=\"{namespace}\",type=\"{kind}\"}} 1\n"
+        )
+    };
+    let lines = [line("<null>", "root"), line(&fleet.clusters[0], "propagated")];
+    eventually("the numbers", || async {
+        let text = fleet.metrics.text();
+        Ok(lines.iter().all(|line| text.contains(line)).then_some(()))
+    })
+    .await?;
+    fleet.tasks.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_cluster_out_of_reach_that_left_the_placement_keeps_its_copy() -> Result<()> {
     let fleet = Fleet::new("away", 2).await?;
     fleet.policy("p", spec()).await?;
@@ -168,6 +193,43 @@ async fn a_copy_that_hangs_is_in_the_status_of_its_root() -> Result<()> {
     copies.patch(&name, &PatchParams::default(), &finalizers(json!([]))).await?;
     gone(&copies, &copy).await?;
     fleet.root_when("p", |root| root.status.as_ref().is_some_and(|s| s.status.is_empty())).await?;
+    fleet.tasks.shutdown().await;
+    Ok(())
+}
+
+/// It was once told in the root's namespace, which may be gone as well, or not at all.
+#[tokio::test]
+async fn a_copy_that_hangs_is_told_of_in_an_event_on_it_when_its_root_is_gone() -> Result<()> {
+    let fleet = Fleet::new("hangs-alone", 1).await?;
+    fleet.policy("p", spec()).await?;
+    fleet.bind("p", "all").await?;
+    fleet.decide("all", &[0]).await?;
+    let copy = fleet.copy(0, "p").await?;
+    let (copies, name) = (fleet.copies(0), fleet.copied("p"));
+    let finalizers =
+        |list: serde_json::Value| Patch::Merge(json!({ "metadata": { "finalizers": list } }));
+    copies.patch(&name, &PatchParams::default(), &finalizers(json!(["cleat.dev/test"]))).await?;
+    delete(&fleet.roots(), "p").await?;
+    seen(&copies, &name, |copy: &Policy| copy.metadata.deletion_timestamp.is_some()).await?;
+    let said = "Terminating; violation - Failed to delete objects: /v1, Kind=Pod \"x\"";
+    let details = json!([{ "templateMeta": { "name": "t" }, "history": [{ "message": said }] }]);
+    let patch =
+        Patch::Merge(json!({ "status": { "compliant": "NonCompliant", "details": details } }));
+    copies.patch_status(&name, &PatchParams::default(), &patch).await?;
+    let events: Api<Event> = Api::namespaced(fleet.place.client.clone(), &fleet.clusters[0]);
+    let event = eventually("the event", || async {
+        let all = events.list(&ListParams::default()).await?;
+        let told = |one: &Event| one.message.as_ref().is_some_and(|text| text.contains(said));
+        Ok(all.items.into_iter().find(told))
+    })
+    .await?;
+    assert_eq!(event.type_.as_deref(), Some("Warning"));
+    assert_eq!(
+        (event.involved_object.name, event.involved_object.uid),
+        (Some(name.clone()), copy.uid())
+    );
+    copies.patch(&name, &PatchParams::default(), &finalizers(json!([]))).await?;
+    gone(&copies, &copy).await?;
     fleet.tasks.shutdown().await;
     Ok(())
 }

@@ -106,8 +106,10 @@ async fn a_placement_that_changes_moves_what_a_policy_enforces() -> Result<()> {
         json!({ "metadata": { "name": "some" }, "spec": { "predicates": predicates } }),
     )
     .await?;
-    let config =
-        hub::Config { hub_client: place.client.clone(), namespace: Some(place.namespace.clone()) };
+    let config = hub::Config {
+        namespace: Some(place.namespace.clone()),
+        ..hub::Config::new(place.client.clone())
+    };
     tasks.spawn("hub", hub::run(config, tasks.stop()));
 
     choose(&clusters, &members[0], true).await?;

@@ -55,8 +55,8 @@ impl Reach {
         reach.fleet.until(&reach.name, "ManagedClusterConditionAvailable", "True").await?;
         reach.place(labels).await?;
         let config = hub::Config {
-            hub_client: reach.fleet.hub.clone(),
             namespace: Some(reach.namespace.clone()),
+            ..hub::Config::new(reach.fleet.hub.clone())
         };
         reach.hub.spawn("hub", hub::run(config, reach.hub.stop()));
         Ok(reach)

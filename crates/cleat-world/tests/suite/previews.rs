@@ -8,15 +8,17 @@ use cleat_api::removalpreview::{PreviewVerdict, PreviewedObject, RemovalPreview}
 use cleat_cli::Refused;
 use cleat_cli::preview::foresee;
 use cleat_runtime::tasks::Tasks;
-use cleat_world::Fleet;
+use cleat_world::{Fleet, eventually};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::api::{Api, Patch, PatchParams};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
+use crate::access::{let_robots, robot};
+use crate::definitions::define;
 use crate::works::guard::Guard;
-use crate::{Place, create, delete, seen};
+use crate::{Place, create, delete, parse, seen};
 
 /// A fleet whose agent answers questions.
 pub(crate) struct Site {
@@ -210,6 +212,10 @@ async fn any_object_is_previewed_where_it_is() -> Result<()> {
     assert!(waits.contains(": no workload here serves it: start its controller, or "), "{waits}");
     let seen = foreseen(client, &format!("ns/{namespace}"), None).await?;
     assert_eq!(seen.takes_along, 3, "{seen:?}");
+    let [waits] = &*seen.blockers else { panic!("{seen:?}") };
+    let stuck =
+        format!("configmaps {namespace}/held waits for finalizer example.com/hold, set by ");
+    assert!(waits.starts_with(&stuck), "{waits}");
 
     // What is in no namespace may own things in any.
     let roles: Api<ClusterRole> = Api::all(client.clone());
@@ -234,5 +240,90 @@ async fn any_object_is_previewed_where_it_is() -> Result<()> {
     let release = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
     maps.patch("held", &PatchParams::default(), &release).await?;
     delete(&roles, &name).await?;
+    Ok(())
+}
+
+/// It looked free, and would have hung.
+#[tokio::test]
+async fn a_definition_whose_object_nobody_lets_go_of_is_foreseen_to_wait() -> Result<()> {
+    let place = Place::new("preview-held-kind").await?;
+    let kind = define(&place).await?;
+    let held = json!({
+        "apiVersion": kind.api_version, "kind": "Widget",
+        "metadata": { "name": "held", "finalizers": ["example.com/hold"] },
+        "spec": { "size": 1 },
+    });
+    kind.objects.create(&PostParams::default(), &parse(held)).await?;
+    let name = kind.definition.name_any();
+    let seen = foreseen(&place.client, &format!("crd/{name}"), None).await?;
+    assert_eq!((seen.verdict, seen.takes_along), (PreviewVerdict::Delete, 1));
+    let stuck = format!("{name} {}/held waits for finalizer example.com/hold, ", place.namespace);
+    assert!(seen.blockers.iter().any(|one| one.starts_with(&stuck)), "{seen:?}");
+    let release = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    kind.objects.patch("held", &PatchParams::default(), &release).await?;
+    delete(&kind.definitions, &name).await
+}
+
+/// Only the group of the object itself was looked at.
+#[tokio::test]
+async fn a_definition_of_the_fleet_went_without_a_question() -> Result<()> {
+    let site = Site::start("preview-fleet").await?;
+    let hub = &site.fleet.hub;
+    let unknown = "what clusters lose when it goes was not looked at";
+    for what in
+        ["crd/manifestworks.work.open-cluster-management.io", "crd/removalpreviews.cleat.dev"]
+    {
+        let seen = foresee(hub, what, None, Duration::from_secs(30)).await?;
+        let problems = seen["clusters"][0]["answer"]["problems"].as_array().cloned();
+        let told = problems.unwrap_or_default().iter().any(|one| one == unknown);
+        assert_eq!(told, what.ends_with("open-cluster-management.io"), "{what}: {seen}");
+    }
+    // A namespace with a work in it is as much of the fleet as the work is.
+    site.fleet.work("one", vec![site.fleet.map("a", "1")], json!({})).await?;
+    let what = format!("ns/{}", site.fleet.name);
+    let seen = foresee(hub, &what, None, Duration::from_secs(30)).await?;
+    assert_eq!(seen["clusters"][0]["answer"]["problems"][0], unknown, "{seen}");
+    site.fleet.end("one").await?;
+    site.end().await
+}
+
+/// Each work was asked as if the other stayed.
+#[tokio::test]
+async fn what_two_works_of_a_leaving_cluster_hold_was_foreseen_to_stay() -> Result<()> {
+    let site = Site::start("preview-shared").await?;
+    let fleet = &site.fleet;
+    for name in ["one", "two"] {
+        fleet.work(name, vec![fleet.map("shared", "1")], json!({})).await?;
+        fleet.told(name, "Applied", "True").await?;
+    }
+    let answer = site.answer("leave", json!({ "leave": "Required" })).await?;
+    let status = answer.status.context("it was answered")?;
+    let told: Vec<(&str, PreviewVerdict)> =
+        status.objects.iter().map(|one| (&*one.source, one.verdict)).collect();
+    assert_eq!(told, [("one", PreviewVerdict::Delete), ("two", PreviewVerdict::Delete)]);
+    let answer = site.answer("alone", json!({ "work": "one" })).await?;
+    assert_eq!(object(&answer, "shared")?.verdict, PreviewVerdict::Keep);
+    for name in ["one", "two"] {
+        fleet.end(name).await?;
+    }
+    site.end().await
+}
+
+#[tokio::test]
+async fn what_somebody_may_not_see_was_taken_for_nothing_where_no_agent_was_asked() -> Result<()> {
+    let place = Place::new("preview-unseen").await?;
+    let maps: Api<ConfigMap> = place.api();
+    create(&maps, json!({ "metadata": { "name": "owner" } })).await?;
+    let robot = robot(&place).await?;
+    let rule = json!({ "apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"] });
+    let_robots(&place, json!([rule])).await?;
+    let theirs: Api<ConfigMap> = Api::namespaced(robot.clone(), &place.namespace);
+    eventually("the role to count", || async { Ok(theirs.get("owner").await.ok()) }).await?;
+    let patience = Duration::from_secs(30);
+    let seen = foresee(&robot, "configmaps/owner", Some(&place.namespace), patience).await?;
+    let problems = &seen["clusters"][0]["answer"]["problems"];
+    let said = format!("what goes along with configmaps {}/owner cannot be seen", place.namespace);
+    let first = problems[0].as_str().context(seen.to_string())?;
+    assert!(first.starts_with(&said), "{problems}");
     Ok(())
 }

@@ -8,14 +8,15 @@ use cleat_api::manifestwork::ManifestWork;
 use cleat_api::removalpreview::RemovalPreview;
 use cleat_cli::delete::agreed;
 use cleat_cli::preview::foresee;
-use cleat_cli::{REFUSED, exit_code};
+use cleat_cli::{PlanChanged, REFUSED, exit_code};
 use cleat_hub::prepare::prepare_hub;
 use cleat_world::eventually;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::{Place, create};
+use crate::{Place, create, delete};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// For a question of which it is known that nobody answers.
@@ -88,7 +89,8 @@ impl Site {
 
     /// Deletes it by a plan, with something happening before the cluster answers.
     async fn delete(&self, plan: &str, between: impl Future<Output = Result<()>>) -> Result<()> {
-        let deleting = agreed(&self.place.client, WORK, &self.place.namespace, plan, PATIENCE);
+        let namespace = Some(&*self.place.namespace);
+        let deleting = agreed(&self.place.client, WORK, namespace, plan, PATIENCE);
         let answering = async {
             let question = self.asked().await?;
             between.await?;
@@ -103,6 +105,7 @@ impl Site {
         let error = deleted.err().context("it was deleted")?;
         let told = format!("{error:#}");
         assert_eq!(exit_code(&error), REFUSED, "{told}");
+        assert!(error.is::<PlanChanged>() && told.contains("PlanChanged: "), "{told}");
         assert!(told.contains(why), "{told}");
         let work = self.works().get("shop").await?;
         assert_eq!(work.metadata.deletion_timestamp, None);
@@ -163,7 +166,7 @@ async fn a_plan_made_while_a_cluster_was_silent_is_not_the_one_in_which_it_answe
     let seen = site.look().await?;
     assert_ne!(seen, blind);
     let client = &site.place.client;
-    let deleted = agreed(client, WORK, &site.place.namespace, &seen, SHORT).await;
+    let deleted = agreed(client, WORK, Some(&site.place.namespace), &seen, SHORT).await;
     site.refused(deleted, "answered then, and does not now").await?;
 
     // What the hub believes to be there counts as well.
@@ -181,11 +184,34 @@ async fn a_plan_made_while_a_cluster_was_silent_is_not_the_one_in_which_it_answe
     let more = Patch::Merge(json!({ "status": { "resourceStatus": { "manifests": [applied] } } }));
     assert_eq!(site.look_in_vain().await?, blind);
     site.works().patch_status("shop", &PatchParams::default(), &more).await?;
-    let deleted = agreed(client, WORK, &site.place.namespace, &blind, SHORT).await;
+    let deleted = agreed(client, WORK, Some(&site.place.namespace), &blind, SHORT).await;
     site.refused(deleted, "the hub believes other objects to be there").await?;
 
     let now = site.look_in_vain().await?;
-    agreed(client, WORK, &site.place.namespace, &now, SHORT).await?;
+    agreed(client, WORK, Some(&site.place.namespace), &now, SHORT).await?;
     assert!(site.works().get_opt("shop").await?.is_none());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_plain_object_that_was_looked_at_could_not_be_deleted() -> Result<()> {
+    let place = Place::new("preview-plain").await?;
+    let (client, namespace) = (&place.client, Some(&*place.namespace));
+    let maps: Api<ConfigMap> = place.api();
+    create(&maps, json!({ "metadata": { "name": "plain" } })).await?;
+    let before = plan(&foresee(client, "cm/plain", namespace, PATIENCE).await?)?;
+
+    // Another of the same name is not what somebody looked at.
+    delete(&maps, "plain").await?;
+    create(&maps, json!({ "metadata": { "name": "plain" } })).await?;
+    let refused = agreed(client, "cm/plain", namespace, &before, PATIENCE).await.unwrap_err();
+    assert_eq!(exit_code(&refused), REFUSED, "{refused:#}");
+    assert!(refused.is::<PlanChanged>(), "{refused:#}");
+    assert!(refused.to_string().contains("now it is: 1 to delete on 1 cluster"), "{refused:#}");
+    assert!(maps.get_opt("plain").await?.is_some());
+
+    let now = plan(&foresee(client, "cm/plain", namespace, PATIENCE).await?)?;
+    agreed(client, "cm/plain", namespace, &now, PATIENCE).await?;
+    assert!(maps.get_opt("plain").await?.is_none());
     Ok(())
 }

@@ -331,6 +331,79 @@ async fn a_preview_of_a_changed_policy_says_what_then_becomes_of_its_objects() -
     Ok(())
 }
 
+/// A kind from a sibling looked stuck, and what moved between two of them deleted and unchanged at once.
+#[tokio::test]
+async fn templates_of_one_policy_were_foreseen_as_if_each_were_alone() -> Result<()> {
+    let site = policies::Site::start("preview-siblings").await?;
+    site.decide("here", &[&site.name]).await?;
+    let of = |name: &str, asked: Value| {
+        let mut template = site.template(name, "enforce", "DeleteIfCreated");
+        let asked = json!([{ "complianceType": "musthave", "objectDefinition": asked }]);
+        template["objectDefinition"]["spec"]["object-templates"] = asked;
+        template
+    };
+    let map = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": { "name": name, "namespace": site.name }, "data": { "key": "1" },
+        })
+    };
+    create(&site.here::<Policy>(), policy(&site, &[of("old", map("moved"))])).await?;
+    create(&site.here::<PlacementBinding>(), binding(&site, "here")).await?;
+    site.holds("p").await?;
+    let before = seen(&site.maps(), "moved", |_| true).await?;
+
+    let group = format!("{}.cleat.example", site.name);
+    let schema = json!({ "openAPIV3Schema": { "type": "object" } });
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("gadgets.{group}") },
+        "spec": {
+            "group": group, "scope": "Namespaced",
+            "names": { "kind": "Gadget", "plural": "gadgets", "singular": "gadget" },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": schema }],
+        },
+    });
+    let gadget = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "Gadget",
+        "metadata": { "name": "g", "namespace": site.name },
+    });
+    let document = policy(
+        &site,
+        &[
+            of("gadget", gadget),
+            of("kind", definition),
+            of("new", map("moved")),
+            of("old", map("kept")),
+        ],
+    );
+    let value = foresee_apply(&site.hub, vec![document.clone()], PATIENCE).await?;
+    let all = objects(part(&value, &site.name));
+    let verdict = |source: &str, resource: &str, name: &str| {
+        let is = |one: &&PreviewedObject| {
+            one.source == source && one.resource == resource && one.name == name
+        };
+        all.iter().find(is).map(|one| (one.verdict, one.blockers.len()))
+    };
+    let name = format!("gadgets.{group}");
+    for (source, resource, name, expected) in [
+        ("gadget", "gadgets", "g", PreviewVerdict::Create),
+        ("kind", "customresourcedefinitions", &*name, PreviewVerdict::Create),
+        ("new", "configmaps", "moved", PreviewVerdict::Recreate),
+        ("old", "configmaps", "moved", PreviewVerdict::Delete),
+        ("old", "configmaps", "kept", PreviewVerdict::Create),
+    ] {
+        assert_eq!(verdict(source, resource, name), Some((expected, 0)), "{source}: {value}");
+    }
+
+    let patch = Patch::Merge(json!({ "spec": document["spec"] }));
+    site.here::<Policy>().patch("p", &PatchParams::default(), &patch).await?;
+    seen(&site.maps(), "moved", |map: &ConfigMap| map.uid() != before.uid()).await?;
+    seen(&site.maps(), "kept", |_| true).await?;
+    site.tasks.shutdown().await;
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_preview_of_a_policy_that_only_informs_writes_nothing() -> Result<()> {
     let site = policies::Site::start("preview-inform").await?;

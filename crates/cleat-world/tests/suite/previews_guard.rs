@@ -1,6 +1,7 @@
 //! A hub that refuses large deletions unless somebody looked first: asked by real and embedded servers.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use anyhow::Result;
 use cleat_api::admission::Rules;
@@ -8,8 +9,9 @@ use cleat_api::manifestwork::ManifestWork;
 use cleat_api::manifestworkreplicaset::{ManifestWorkReplicaSet, SET_LABEL, key};
 use cleat_api::removalpreview::{APPROVED_PLAN, PLAN_LABEL, RemovalPreview};
 use cleat_core::preview::guard::Threshold;
+use cleat_hub::outlook;
 use cleat_hub::prepare::{install_webhooks, prepare_hub};
-use cleat_webhook::{Judge, Reach, guard_configuration};
+use cleat_webhook::{Guard, Judge, Reach, guard_configuration};
 use cleat_world::eventually;
 use cleat_world::webhook::serve;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
@@ -27,7 +29,17 @@ async fn guarded() -> Result<Place> {
     let place = Place::new("preview-guard").await?;
     prepare_hub(&place.client).await?;
     let above = Threshold { objects: 2, clusters: 10, namespaces: 0 };
-    let judge = Judge::new(place.client.clone(), Rules::default()).guarded(above);
+    let client = place.client.clone();
+    let losing = move |namespace: String, name: String, change| {
+        let client = client.clone();
+        let told = async move {
+            let losing = outlook::losing(&client, &namespace, &name, &change).await;
+            losing.map_err(|error| error.to_string())
+        };
+        Box::pin(told) as _
+    };
+    let guard = Guard { above, losing: Arc::new(losing) };
+    let judge = Judge::new(place.client.clone(), Rules::default()).guarded(guard);
     let served = serve(judge.router()).await?;
     let mut here = guard_configuration(Some(&served.authority), &Reach::Url(served.url));
     here.metadata.name = Some(place.namespace.clone());

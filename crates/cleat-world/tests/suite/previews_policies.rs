@@ -12,8 +12,9 @@ use cleat_api::policy::Policy;
 use cleat_api::removalpreview::{PreviewVerdict, PreviewedObject, RemovalPreview};
 use cleat_cli::Refused;
 use cleat_cli::preview::foresee;
-use cleat_hub::hub;
+use cleat_core::propagation::outlook::Change;
 use cleat_hub::prepare::{prepare_cluster, prepare_hub};
+use cleat_hub::{hub, outlook};
 use cleat_runtime::tasks::Tasks;
 use cleat_world::World;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
@@ -55,7 +56,7 @@ impl Site {
         create(&Api::<Namespace>::all(cluster.clone()), json!({ "metadata": { "name": name } }))
             .await?;
         let tasks = Tasks::new();
-        let config = hub::Config { hub_client: hub.clone(), namespace: Some(team.clone()) };
+        let config = hub::Config { namespace: Some(team.clone()), ..hub::Config::new(hub.clone()) };
         tasks.spawn("hub", hub::run(config, tasks.stop()));
         stories(&hub, &cluster, &name, &tasks);
         Ok(Self { hub, cluster, team, name, silent, tasks, _world: world })
@@ -355,7 +356,17 @@ async fn a_preview_of_a_binding_or_a_placement_says_where_policies_leave() -> Re
             format!("policy {}/p stays: placementbinding two places it there as well", site.team);
         assert_eq!(part["notes"][0], stays, "{what}: {foreseen}");
     }
+    // What guards deletions counts the same clusters.
+    let losing = async |name: &str, change: Change| -> Result<Vec<String>> {
+        let losing = outlook::losing(&site.hub, &site.team, name, &change).await?;
+        Ok(losing.get("p").into_iter().flatten().cloned().collect())
+    };
+    let alone = [site.name.clone()];
+    assert_eq!(losing("p", Change::Root).await?, alone);
+    assert_eq!(losing("one", Change::Binding("one".into())).await?, [] as [String; 0]);
     delete(&site.here::<PlacementBinding>(), "one").await?;
+    assert_eq!(losing("two", Change::Binding("two".into())).await?, alone);
+    assert_eq!(losing("two", Change::Placement("two".into())).await?, alone);
     let mut last = Vec::new();
     for what in ["placementbinding/two", "placement/two"] {
         let foreseen = site.foresee(what).await?;

@@ -211,7 +211,8 @@ async fn a_record_remembers_what_it_claims() -> Result<()> {
     let records: Api<AppliedManifestWork> = Api::all(cluster);
     let name = place.world.unique("record");
     let claims = json!([
-        { "resource": "configmaps", "namespace": "default", "name": "a", "origin": "Created" },
+        { "resource": "configmaps", "namespace": "default", "names": ["a", "c"], "origin": "Created" },
+        { "resource": "configmaps", "namespace": "default", "name": "d", "origin": "Created" },
         { "group": "apps", "resource": "deployments", "namespace": "n", "name": "b", "origin": "Adopted" },
     ]);
     let spec = json!({ "hubHash": "h", "agentID": "i", "manifestWorkName": "w", "claims": claims });

@@ -12,7 +12,7 @@ use cleat_agent::registration::{
     self, Credentials, Enrolment, FIELD_MANAGER, HubAddress, Keep, Line, Live, NAMESPACE, Rotation,
     cluster_id, enrol, live,
 };
-use cleat_agent::{Member, start_stories, work};
+use cleat_agent::{Member, policy, start_stories, work};
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_core::registration::agent::Application;
 use cleat_core::write::Side;
@@ -171,12 +171,13 @@ impl Joined {
         &self.credentials.hub.server
     }
 
-    /// Starts everything an agent does. `works` says how works are looked after; what it returns
-    /// tells when the cluster has left.
+    /// Starts everything an agent does. `works` and `policies` say how these are looked after; what it
+    /// returns tells when the cluster has left.
     pub(super) fn start(
         self,
         cluster_client: Client,
         works: impl Fn(work::Config) -> work::Config,
+        policies: impl Fn(policy::Config) -> policy::Config,
         deployment: Option<(String, String)>,
         tasks: &Tasks,
     ) -> Presence {
@@ -206,7 +207,7 @@ impl Joined {
             },
             tasks,
         );
-        start_stories(&member, works, tasks);
+        start_stories(&member, works, policies, tasks);
         member.presence
     }
 }

@@ -27,6 +27,7 @@ use kube::runtime::wait::await_condition;
 use serde_json::json;
 
 use crate::agent::dice;
+use crate::policy::options::PolicyOptions;
 
 /// What ledgers are named after. Not the hub's address: that may change with the ports of this
 /// machine, and then every ledger would be another hub's.
@@ -40,11 +41,12 @@ const AGENT: &str = "in-process";
 pub(super) async fn start(
     hub: &Server,
     clusters: Vec<(String, Client)>,
+    policies: &PolicyOptions,
     tasks: &Tasks,
 ) -> Result<()> {
     let hub_client = Client::new(hub.router(), "default");
     let joining = clusters.into_iter().map(|(name, cluster_client)| {
-        let hub_client = hub_client.clone();
+        let (hub_client, policies) = (hub_client.clone(), policies.clone());
         async move {
             let cluster_id = join(&hub_client, &cluster_client, &name)
                 .await
@@ -68,7 +70,7 @@ pub(super) async fn start(
                     return;
                 }
                 let own = Tasks::new();
-                serve(&member, &own);
+                serve(&member, &policies, &own);
                 if stop.or(member.presence.until_left()).await.is_some() {
                     eprintln!("{} has left", member.name);
                 }
@@ -81,7 +83,7 @@ pub(super) async fn start(
     Ok(())
 }
 
-fn serve(member: &Member, tasks: &Tasks) {
+fn serve(member: &Member, policies: &PolicyOptions, tasks: &Tasks) {
     live(
         Live {
             name: member.name.clone(),
@@ -96,7 +98,7 @@ fn serve(member: &Member, tasks: &Tasks) {
         },
         tasks,
     );
-    start_stories(member, |config| config, tasks);
+    start_stories(member, |config| config, |config| policies.apply(config), tasks);
 }
 
 /// Whoever runs both is the hub's administrator, so the cluster is accepted as it joins. What people

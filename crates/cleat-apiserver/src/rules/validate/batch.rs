@@ -1,7 +1,8 @@
 //! Jobs and CronJobs.
 //!
-//! Left out: pod failure policies beyond their actions, success policies, limits of indexed Jobs, the list of time zones.
+//! Left out: pod failure policies beyond their actions, success policies, limits of indexed Jobs.
 
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
 use super::check::{Errors, IMMUTABLE, picks, shown_map};
@@ -111,10 +112,17 @@ fn time_zone(errors: &mut Errors, zone: &Value) {
         errors.invalid("spec.timeZone", name, "timeZone must be nil or non-empty string");
     } else if name.split('/').any(odd) {
         errors.invalid("spec.timeZone", name, format!("unknown time zone {name}"));
-    } else if name.eq_ignore_ascii_case("local") {
-        let why = "timeZone must be an explicit time zone as defined in \
-                   https://www.iana.org/time-zones";
-        errors.invalid("spec.timeZone", name, why);
+    } else {
+        if name.eq_ignore_ascii_case("local") {
+            let why = "timeZone must be an explicit time zone as defined in \
+                       https://www.iana.org/time-zones";
+            errors.invalid("spec.timeZone", name, why);
+        }
+        // Go knows its own zone by this name; all others by those of the database, to the letter.
+        let known = TimeZone::get(name).is_ok_and(|zone| zone.iana_name() == Some(name));
+        if !known && name != "Local" {
+            errors.invalid("spec.timeZone", name, format!("unknown time zone {name}"));
+        }
     }
 }
 

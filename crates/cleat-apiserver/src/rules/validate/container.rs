@@ -1,6 +1,6 @@
 //! Containers: names, images, ports, environment, mounts, probes, resources.
 //!
-//! Left out: security contexts beyond identities, lifecycle hooks beyond their handler, resize policies, restart
+//! Left out: security contexts beyond identities and escalation, lifecycle hooks beyond their handler, resize policies, restart
 //! rules, device claims.
 
 use std::collections::BTreeSet;
@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::check::{self, Errors};
+use super::security;
 use crate::names;
 use crate::quantity::Quantity;
 use crate::rules::read::Read;
@@ -91,6 +92,7 @@ pub(super) fn common(errors: &mut Errors, path: &str, container: &Value, volumes
     resources(errors, &path_of("resources"), container.at("resources"));
     let context = container.at("securityContext");
     check::identities(errors, &path_of("securityContext"), context, &["runAsUser", "runAsGroup"]);
+    security::escalation(errors, &path_of("securityContext"), context);
 }
 
 fn ports(errors: &mut Errors, path: &str, ports: &[Value]) {

@@ -56,6 +56,63 @@ fn good_objects_pass() {
 }
 
 #[test]
+fn a_cron_job_in_a_time_zone_that_nobody_knows_was_taken() {
+    let in_zone = |zone: &str| {
+        let template =
+            "{spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}}";
+        refusals(&format!(
+            "{{apiVersion: batch/v1, kind: CronJob, metadata: {{name: a}}, spec: {{schedule: '0 0 * * *', timeZone: '{zone}', jobTemplate: {template}}}}}"
+        ))
+    };
+    for zone in
+        ["Europe/Berlin", "UTC", "Etc/GMT+1", "America/Argentina/Buenos_Aires", "Asia/Kathmandu"]
+    {
+        assert_eq!(in_zone(zone), Vec::<String>::new(), "{zone}");
+    }
+    for zone in ["Europe/Atlantis", "europe/berlin", "Mars", "../x", "Europe"] {
+        let want = format!("spec.timeZone: Invalid value: \"{zone}\": unknown time zone {zone}");
+        assert_eq!(in_zone(zone), [want], "{zone}");
+    }
+    let explicit =
+        "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+    let local = format!("spec.timeZone: Invalid value: \"Local\": {explicit}");
+    assert_eq!(in_zone("Local"), [local]);
+    assert_eq!(in_zone("local").len(), 2, "it is unknown as well");
+}
+
+#[test]
+fn a_container_that_may_not_gain_the_privileges_it_has_was_taken() {
+    let with = |context: &str| {
+        refusals(&format!(
+            "{{apiVersion: v1, kind: Pod, metadata: {{name: a}}, spec: {{containers: [{{name: a, image: b, securityContext: {context}}}]}}}}"
+        ))
+    };
+    let rest = r#""ProcMount":null,"SeccompProfile":null,"AppArmorProfile":null}"#;
+    let none = r#""SELinuxOptions":null,"WindowsOptions":null,"RunAsUser":null,"RunAsGroup":null,"RunAsNonRoot":null,"ReadOnlyRootFilesystem":null,"AllowPrivilegeEscalation":false"#;
+    let path = "spec.containers[0].securityContext: Invalid value: ";
+    assert_eq!(
+        with("{privileged: true, allowPrivilegeEscalation: false}"),
+        [format!(
+            "{path}{{\"Capabilities\":null,\"Privileged\":true,{none},{rest}: cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+        )],
+    );
+    assert_eq!(
+        with("{capabilities: {add: [CAP_SYS_ADMIN]}, allowPrivilegeEscalation: false}"),
+        [format!(
+            "{path}{{\"Capabilities\":{{\"Add\":[\"CAP_SYS_ADMIN\"],\"Drop\":null}},\"Privileged\":null,{none},{rest}: cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
+        )],
+    );
+    for fine in [
+        "{privileged: true}",
+        "{allowPrivilegeEscalation: false}",
+        "{privileged: true, allowPrivilegeEscalation: true}",
+        "{capabilities: {add: [SYS_ADMIN]}, allowPrivilegeEscalation: false}",
+    ] {
+        assert_eq!(with(fine), Vec::<String>::new(), "{fine}");
+    }
+}
+
+#[test]
 fn mistakes_in_workloads_read_like_upstream() {
     let label = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or \
                  '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or \

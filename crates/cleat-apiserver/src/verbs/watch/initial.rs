@@ -6,8 +6,6 @@ use bytes::Bytes;
 use cleat_store::{Compacted, Entry, Range, Revision, Store};
 
 /// How many entries are held at a time. They share their values with the store.
-///
-/// Each page counts what follows it, so that very small ones would make a long list slow.
 pub(super) const PAGE: usize = 1000;
 
 /// A place in a list as of one revision.
@@ -56,6 +54,7 @@ impl Initial {
             after: self.after.as_deref(),
             limit: PAGE,
             at: Some(self.at),
+            count: false,
         })?;
         self.more = page.more;
         self.after = page.entries.last().map(|(key, _)| Arc::clone(key));

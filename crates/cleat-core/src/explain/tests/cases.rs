@@ -110,7 +110,7 @@ metadata:
 spec:
   manifestWorkName: shop
   claims:
-  - { resource: configmaps, namespace: shop, name: orders, origin: Created }
+  - { resource: configmaps, namespace: shop, names: [orders], origin: Created }
   - { resource: configmaps, namespace: shop, name: prices, origin: Created, kept: true }
 ---
 apiVersion: v1
@@ -276,6 +276,15 @@ status:
             ),
             shop(),
         ),
+        ("what is in a namespace cannot be deleted, and is tried again", here(r#"
+apiVersion: v1
+kind: Namespace
+metadata: { name: shop, uid: u-shop, deletionTimestamp: "2026-11-16T11:55:00Z" }
+spec: { finalizers: [kubernetes] }
+status:
+  conditions:
+  - { type: NamespaceDeletionContentFailure, status: "True", message: "Failed to delete all resource types, 1 remaining: the server is currently unable to handle the request" }
+"#), shop()),
         ("an object is fine", here(r#"
 apiVersion: v1
 kind: ConfigMap
@@ -448,6 +457,11 @@ fn refusals() -> Vec<Case> {
     let guarded = || here(SERVER).with(Place::Here, GUARD);
     let critical = || here(SERVER).with(Place::Here, CRITICAL);
     let forbidden = "deployments.apps \"server\" is forbidden: User \"eve\" cannot delete it";
+    let unapproved = "admission webhook \"deletions.manifestworks.work.open-cluster-management.io\" \
+                      denied the request: deleting it concerns 31 objects on 1 cluster, and no plan was \
+                      approved. Look with `cleat preview delete manifestwork/shop -n c1`, then `cleat \
+                      delete manifestwork/shop -n c1 --plan HASH`";
+    let busy = "the server has received too many requests and has asked us to try again later";
     let dry = "admission webhook \"guard.shop.example\" does not support dry run";
     [
         ("a webhook denies a delete", guarded().refuses(server(), 403, denied), Wish::Gone),
@@ -464,6 +478,12 @@ fn refusals() -> Vec<Case> {
         ),
         ("a CriticalService protects", critical().refuses(server(), 403, protected), Wish::Gone),
         ("who asks may not delete", here(SERVER).refuses(server(), 403, forbidden), Wish::Gone),
+        (
+            "a hub waits for somebody to approve a plan",
+            here(SERVER).refuses(server(), 403, unapproved),
+            Wish::Gone,
+        ),
+        ("a server is too busy to delete", here(SERVER).refuses(server(), 429, busy), Wish::Gone),
     ]
     .into_iter()
     .map(|(name, servers, wish)| case(name, servers, server(), wish))

@@ -39,6 +39,11 @@ pub enum Refusal {
          {hubs} hubs; say with --hub-server by which address its agent knew this hub"
     )]
     Ambiguous { record: String, hubs: usize },
+    #[error(
+        "this cluster is joined as {name}, and --agent would take its agent away; `cleat unjoin \
+         {name}` first, or clean without --agent"
+    )]
+    Joined { name: String },
 }
 
 /// The records that are this cluster's and not done yet. A cluster of the same name may have left
@@ -101,8 +106,11 @@ pub fn ledgers(
             None => hubs.first().is_some_and(|only| hashes.insert(only.clone())),
         };
     }
-    let listed = records.iter().flat_map(|one| &one.spec.objects).map(|one| one.source.as_str());
-    let untold = records.iter().flat_map(|one| &one.spec.untold).map(|one| one.source.as_str());
+    // A policy may have the name of a work, and has no ledger.
+    let listed = records.iter().flat_map(|one| &one.spec.objects);
+    let listed = listed.filter(|one| !one.unmarked && one.part.is_none()).map(|one| &*one.source);
+    let untold = records.iter().flat_map(|one| &one.spec.untold);
+    let untold = untold.filter(|one| !one.policy).map(|one| &*one.source);
     let sources: BTreeSet<&str> = listed.chain(untold).collect();
     let ours = all.into_iter().filter(|ledger| {
         let spec = &ledger.spec;

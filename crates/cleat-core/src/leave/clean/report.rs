@@ -5,10 +5,12 @@ use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
 use cleat_api::leftoverrecord::{Part, condition};
+use serde_json::Value;
 
-use super::{Fate, Observed, fates, id};
+use super::{Fate, Look, Observed, fates, id};
 use crate::condition::{Said, Status};
 use crate::id::Id;
+use crate::leave::parts::Remaining;
 
 /// How far it got.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +23,33 @@ pub struct Report {
     pub agent: Vec<Id>,
     /// What should have gone and has not, and why.
     pub stuck: Vec<(Id, String)>,
+}
+
+impl Report {
+    /// The agent was to go as well, and this is what the server still has of it.
+    pub fn take_agent_away(&mut self, remaining: Vec<Remaining>) {
+        let is_gone = |id: &Id| remaining.iter().all(|one| one.id != *id);
+        self.gone += self.agent.iter().filter(|id| is_gone(id)).count();
+        self.agent.clear();
+        for Remaining { id, why, stays } in remaining {
+            if stays { self.stays.push((id, why)) } else { self.stuck.push((id, why)) }
+        }
+    }
+}
+
+/// How much there is yet to do, in a number that falls with whatever is done: what is there, what of it
+/// was not accepted for deletion, and who holds it.
+pub fn to_do(seen: &Observed) -> usize {
+    let of = |look: &Look| match look {
+        Look::Absent => 0,
+        Look::Unknown(_) => 1,
+        Look::Present(live) => {
+            let owners = live.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+            let asked = live.pointer("/metadata/deletionTimestamp").is_some();
+            1 + usize::from(!asked) + owners.map(Vec::len).unwrap_or_default()
+        }
+    };
+    seen.live.values().map(of).sum::<usize>() + seen.ledgers.len()
 }
 
 pub fn report(seen: &Observed) -> Report {
@@ -65,10 +94,18 @@ pub fn report(seen: &Observed) -> Report {
 pub fn said(report: &Report) -> Said {
     let kind = condition::CLEANED;
     if report.stuck.is_empty() {
-        let message = match report.stays.len() {
-            0 => "Everything is gone.".to_string(),
-            1 => "Everything is gone but one object, which stays.".to_string(),
-            some => format!("Everything is gone but {some} objects, which stay."),
+        let stays = match report.stays.len() {
+            0 => None,
+            1 => Some("one object, which stays".to_string()),
+            some => Some(format!("{some} objects, which stay")),
+        };
+        let agent: Vec<String> = report.agent.iter().map(|id| id.to_string()).collect();
+        let agent = (!agent.is_empty())
+            .then(|| format!("the agent's own, which goes with --agent: {}", agent.join(", ")));
+        let but: Vec<String> = stays.into_iter().chain(agent).collect();
+        let message = match but.as_slice() {
+            [] => "Everything is gone.".to_string(),
+            but => format!("Everything is gone but {}.", but.join(", and ")),
         };
         return Said { kind, status: Status::True, reason: "Cleaned", message };
     }
@@ -83,3 +120,51 @@ pub fn said(report: &Report) -> Said {
 
 /// How many objects a condition names.
 const NAMED: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::*;
+
+    #[test]
+    fn what_went_of_the_agent_was_not_counted() {
+        let id = |name: &str| Id { resource: "secrets".into(), name: name.into(), ..Id::default() };
+        let remaining = |name: &str, stays| Remaining { id: id(name), why: "so".into(), stays };
+        let agent = ["gone", "shared", "held"].map(id).to_vec();
+        let mut report = Report { objects: 5, gone: 2, agent, ..Report::default() };
+        report.take_agent_away(vec![remaining("shared", true), remaining("held", false)]);
+        assert_eq!((report.gone, report.agent.len()), (3, 0));
+        assert_eq!(report.stays, [(id("shared"), "so".into())]);
+        assert_eq!(report.stuck, [(id("held"), "so".into())]);
+    }
+
+    #[test]
+    fn a_record_said_that_all_was_gone_while_the_agent_was_there() {
+        let id = |name: &str| Id { resource: "secrets".into(), name: name.into(), ..Id::default() };
+        let (stays, agent) = ((id("kept"), String::new()), id("agent"));
+        for (staying, agents, expected) in [
+            (0, 0, "Everything is gone."),
+            (1, 0, "Everything is gone but one object, which stays."),
+            (
+                0,
+                1,
+                "Everything is gone but the agent's own, which goes with --agent: secrets agent.",
+            ),
+            (
+                2,
+                1,
+                "Everything is gone but 2 objects, which stay, and the agent's own, which goes \
+                 with --agent: secrets agent.",
+            ),
+        ] {
+            let report = Report {
+                stays: vec![stays.clone(); staying],
+                agent: vec![agent.clone(); agents],
+                ..Report::default()
+            };
+            let said = said(&report);
+            assert_eq!((said.status, said.message.as_str()), (Status::True, expected));
+        }
+    }
+}

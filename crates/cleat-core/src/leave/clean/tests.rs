@@ -46,7 +46,7 @@ fn ledger(hash: &str, work: &str, claims: &[(&LeftObject, bool)]) -> AppliedMani
     let claim = |(one, kept): &(&LeftObject, bool)| {
         json!({
             "group": one.group, "resource": one.resource, "namespace": one.namespace,
-            "name": one.name, "origin": "Created", "kept": kept,
+            "names": [one.name], "origin": "Created", "kept": kept,
         })
     };
     let applied = |(one, _): &(&LeftObject, bool)| {
@@ -199,6 +199,27 @@ fn a_work_that_changed_its_mind_while_the_cluster_was_away_loses_the_mark_and_ke
         vec![(&kept, live(&kept, &[&ledger]))],
     );
     assert_eq!(words(&seen), ["configmaps shop/kept own \"u-kept\" []"]);
+}
+
+#[test]
+fn what_stayed_when_a_record_was_worked_off_went_when_only_the_agent_was_to_go() {
+    let one = left("one");
+    let ours = ledger(OURS, "web", &[(&one, false)]);
+    let look = live(&one, &[&ours]);
+    let mut seen = seen(record(vec![one.clone()]), vec![ours], vec![(&one, look)]);
+    assert_eq!(fate_of(&seen, &one), Fate::Delete);
+    let done = json!({ "conditions": [{
+        "type": "Cleaned", "status": "True", "reason": "Settled", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }] });
+    seen.records[0].status = Some(serde_json::from_value(done).unwrap());
+    assert!(matches!(fate_of(&seen, &one), Fate::Stays(_)));
+    // Another record that is not worked off has it to go.
+    seen.records.push(record(vec![one.clone()]));
+    assert_eq!(fate_of(&seen, &one), Fate::Delete);
+    seen.records.pop();
+    seen.include_kept = true;
+    assert_eq!(fate_of(&seen, &one), Fate::Delete);
 }
 
 #[test]
@@ -481,4 +502,25 @@ fn one_record_of_an_earlier_cluster_of_that_name_refused_all() {
     kept.spec.reason = Reason::Kept;
     assert!(matches!(choose(vec![kept.clone()], "here", false), Err(Refusal::Kept { .. })));
     assert_eq!(choose(vec![kept, ours], "here", false).unwrap().records.len(), 2);
+}
+
+/// Cleaning stopped after a minute even while it went on.
+#[test]
+fn whatever_is_done_counts_as_progress() {
+    let (a, ledger) = (left("a"), ledger(OURS, "web", &[(&left("a"), false)]));
+    let stage = |ledgers: &[&AppliedManifestWork], look: Look| {
+        to_do(&seen(record(vec![]), ledgers.iter().copied().cloned().collect(), vec![(&a, look)]))
+    };
+    let Look::Present(mut accepted) = live(&a, &[&ledger]) else { panic!() };
+    accepted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    let stages = [
+        stage(&[&ledger], live(&a, &[&ledger])),
+        stage(&[&ledger], Look::Present(accepted)),
+        stage(&[&ledger], Look::Absent),
+        stage(&[], Look::Absent),
+    ];
+    assert!(stages.is_sorted_by(|before, after| before > after), "{stages:?}");
+    assert!(stage(&[&ledger], live(&a, &[])) < stages[0], "a mark that came off");
+    let unseen = Look::Unknown("away".to_string());
+    assert!(stage(&[], unseen) > stages[3], "what cannot be seen is not done");
 }

@@ -15,7 +15,10 @@ fn history(seed: u64, fault: Option<Fault>) -> Result<(), Broken> {
     let mut dice = Dice(seed);
     let mut strategy = if dice.roll(2) == 0 { "Needless" } else { "Required" };
     let fixed = dice.roll(2) == 0;
-    let mut world = World::new(strategy);
+    let mut world = match dice.roll(2) {
+        0 => World::new(strategy),
+        _ => World::sharing(strategy),
+    };
     for thing in world.things.values_mut() {
         thing.kept = dice.roll(4) == 0;
     }

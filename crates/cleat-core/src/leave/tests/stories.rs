@@ -1,18 +1,19 @@
 //! One thing at a time: what is planned and what is said.
 
+use std::format;
 use std::string::{String, ToString as _};
 
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_api::policy::PolicySpec;
 use serde_json::json;
 
-use super::world::{NAME, World, at};
+use super::world::{NAME, OWN_ID, World, at};
 use crate::condition::find;
 use crate::lease::Sight;
 use crate::leave::agent::{self, Held, Standing, standing};
 use crate::leave::carried::Carried;
 use crate::leave::hub::{Way, plan, way};
-use crate::leave::report;
+use crate::leave::{beyond, report};
 use crate::policy_sync::HOLD;
 use crate::registration::access::Part;
 use crate::work::contents::Contents;
@@ -37,14 +38,79 @@ fn settle(world: &mut World) {
 }
 
 #[test]
+fn what_is_said_beyond_what_works_tell_was_hidden() {
+    let mut world = World::new("Required");
+    let stuck = |name: &str| json!({ "object": name, "why": "held; and locked", "refused": true });
+    for (work, blocked) in [("shop", json!([stuck("a"), stuck("b")])), ("other", json!([]))] {
+        let removal = json!({ "blocked": blocked, "left": [], "remaining": [] });
+        world.works.get_mut(work).unwrap()["status"]["removal"] = removal;
+    }
+    let carried = world.observe(false).carried.unwrap();
+    let (a, b) = ("work shop: a (held; and locked)", "work shop: b (held; and locked)");
+    let other = "work other: held by somebody/else; and again";
+    assert_eq!(beyond(&format!("{a}; {b}"), &carried), None);
+    assert_eq!(beyond(&format!("{a}; {b}; and 3 more"), &carried), None);
+    for said in [format!("{other}; {a}; {b}"), format!("{a}; {other}; {b}; and 3 more")] {
+        assert_eq!(beyond(&said, &carried).as_deref(), Some(other));
+    }
+    assert_eq!(beyond("a (held)", &carried).as_deref(), Some("a (held)"));
+}
+
+/// Declared destroyed, rebuilt, joined again; and then the old machine comes back.
+#[test]
+fn a_cluster_obeyed_another_that_had_got_its_name() {
+    let world = World::new("Required");
+    let claims = |id: &str| {
+        json!([
+            { "name": "id.k8s.io", "value": "anything" },
+            { "name": "clusterid.cleat.dev", "value": id },
+        ])
+    };
+    let leaving = Standing::Leaving(RemoveStrategy::Required);
+    let said = "another cluster has the name c1 there; its id is other, and ours is id";
+    // What it came with, and what its agent claims; how it is depends on whose cluster it is.
+    let cases = [
+        (json!({ "cleat.dev/cluster-id": OWN_ID }), json!([]), true),
+        (json!({ "cleat.dev/cluster-id": OWN_ID }), claims("other"), true),
+        (json!({ "cleat.dev/cluster-id": "other" }), json!([]), false),
+        (json!({ "cleat.dev/cluster-id": "other" }), claims(OWN_ID), false),
+        (json!({}), claims(OWN_ID), true),
+        (json!({}), claims("other"), false),
+        // Made in advance, and nobody has said anything yet; or only the cluster itself has.
+        (json!({}), json!([]), true),
+        (json!({}), json!([{ "name": "id.k8s.io", "value": "anything" }]), true),
+    ];
+    for (annotations, claims, ours) in cases {
+        let mut cluster = world.cluster.clone();
+        cluster["metadata"]["annotations"] = annotations;
+        cluster["status"]["clusterClaims"] = claims;
+        // Whose it is does not depend on what a later version may say.
+        for strategy in ["Required", "SomethingNew"] {
+            cluster["spec"]["removeStrategy"] = json!(strategy);
+            match (standing(&cluster, OWN_ID), ours) {
+                (Standing::Leaving(_), true) => {}
+                (Standing::Unrecognized(why), false) => assert_eq!(why, said),
+                (other, _) => panic!("{other:?} of {cluster}"),
+            }
+        }
+    }
+    // Who does not know what it is cannot tell.
+    assert_eq!(standing(&world.cluster, ""), leaving);
+}
+
+#[test]
 fn the_cluster_is_told_before_anything_else_happens() {
     let mut world = World::new("Required");
     assert_eq!(plan(&world.observe(false)), crate::write::Plan::new());
     let leaving = Standing::Leaving(RemoveStrategy::Required);
-    assert_eq!(standing(&world.cluster), leaving, "works may go before the hub has announced it");
+    assert_eq!(
+        standing(&world.cluster, OWN_ID),
+        leaving,
+        "works may go before the hub has announced it"
+    );
     let mut other = world.cluster.clone();
     other["spec"]["removeStrategy"] = json!(null);
-    assert_eq!(standing(&other), Standing::Member, "a hub that does not know strategies");
+    assert_eq!(standing(&other, OWN_ID), Standing::Member, "a hub that does not know strategies");
     world.hub(None, false, 99).unwrap();
     let (status, reason, message) = said(&world, "Unjoining");
     assert_eq!((&*status, &*reason), ("True", "UnjoinCluster"));

@@ -25,6 +25,7 @@ use crate::work::contents::Contents;
 use crate::write::{Action, Outcome, Refusal, Write};
 
 pub(super) const NAME: &str = "c1";
+pub(super) const OWN_ID: &str = "id";
 
 /// What broke a promise.
 pub(super) type Broken = String;
@@ -88,11 +89,21 @@ pub(super) struct World {
     version: u64,
 }
 
-/// The works: one brings a namespace, one lives in it, one is by itself.
-const WORKS: [(&str, &str, &[&str]); 3] = [
-    ("base", "", &["namespaces shop"]),
-    ("shop", "shop", &["configmaps a", "configmaps b"]),
-    ("other", "else", &["configmaps c"]),
+/// Works by name, and their objects.
+type Works = [(&'static str, &'static [&'static str]); 3];
+
+/// One brings a namespace, one lives in it, one is by itself.
+const WORKS: Works = [
+    ("base", &["namespaces shop"]),
+    ("shop", &["configmaps shop/a", "configmaps shop/b"]),
+    ("other", &["configmaps else/c"]),
+];
+
+/// The same, where two bring one more namespace and live in it.
+const SHARING: Works = [
+    ("base", &["namespaces shop"]),
+    ("shop", &["configmaps shop/a", "configmaps shop/b", "namespaces more", "configmaps more/d"]),
+    ("other", &["configmaps else/c", "namespaces more", "configmaps more/e"]),
 ];
 
 pub(super) fn at(second: i64) -> Timestamp {
@@ -122,6 +133,15 @@ fn finalizers(object: &Value) -> Vec<String> {
 
 impl World {
     pub(super) fn new(strategy: &str) -> Self {
+        Self::with(strategy, WORKS)
+    }
+
+    /// One in which works share ground.
+    pub(super) fn sharing(strategy: &str) -> Self {
+        Self::with(strategy, SHARING)
+    }
+
+    fn with(strategy: &str, works: Works) -> Self {
         let condition = |kind: &str| {
             json!({
                 "type": kind, "status": "True", "reason": "R", "message": "",
@@ -133,7 +153,7 @@ impl World {
             "metadata": {
                 "name": NAME, "uid": "cluster-uid", "resourceVersion": "1", "generation": 1,
                 "finalizers": [FINALIZER], "deletionTimestamp": "1970-01-01T00:16:40Z",
-                "annotations": { "cleat.dev/cluster-id": "id" },
+                "annotations": { "cleat.dev/cluster-id": OWN_ID },
             },
             "spec": {
                 "hubAcceptsClient": true, "removeStrategy": strategy, "leaseDurationSeconds": 10,
@@ -164,10 +184,11 @@ impl World {
             deleted: vec![],
             version: 1,
         };
-        for (work, namespace, objects) in WORKS {
+        for (work, objects) in works {
             let mut manifests = vec![];
             for (ordinal, object) in objects.iter().enumerate() {
                 let (resource, name) = object.split_once(' ').unwrap();
+                let (namespace, name) = name.split_once('/').unwrap_or(("", name));
                 let uid = format!("uid-{name}");
                 manifests.push(json!({
                     "resourceMeta": {
@@ -261,6 +282,11 @@ impl World {
             return Ok(true);
         }
         Ok(acted)
+    }
+
+    /// Somebody writes; what meets a change is lost.
+    pub(super) fn write(&mut self, action: &Action) {
+        self.perform(action).unwrap();
     }
 
     fn perform(&mut self, action: &Action) -> Result<Outcome, Broken> {
@@ -361,7 +387,7 @@ impl World {
                 self.records.insert(name.to_string(), object);
             }
             Write::Merge(patch) => {
-                let record = self.records.get_mut(name).unwrap();
+                let Some(record) = self.records.get_mut(name) else { return Outcome::NotFound };
                 let version = &patch["metadata"]["resourceVersion"];
                 if *version != record["metadata"]["resourceVersion"] {
                     return Outcome::Conflict("it changed".to_string());
@@ -443,7 +469,7 @@ impl World {
         }
         self.beat = self.clock;
         if hears {
-            self.heard = agent::standing(&self.cluster);
+            self.heard = agent::standing(&self.cluster, OWN_ID);
         }
         let names: Vec<String> = self.works.keys().cloned().collect();
         for name in names {
@@ -454,8 +480,7 @@ impl World {
             }
             // Before it takes anything away on a work's account it asks the hub.
             if self.heard == Standing::Member {
-                self.heard =
-                    agent::standing(&serde_json::from_value(self.cluster.clone()).unwrap());
+                self.heard = agent::standing(&self.cluster, OWN_ID);
             }
             let needless = self.heard == Standing::Leaving(RemoveStrategy::Needless);
             let of_work = |(of, _): &(String, String)| *of == name;
@@ -465,8 +490,7 @@ impl World {
                 if needless || thing.kept {
                     thing.marked = false;
                 } else if thing.marked && !thing.guarded {
-                    self.deleted.push(key.1.clone());
-                    self.things.remove(key);
+                    self.let_go(key);
                 }
             }
             let work = self.works.get_mut(&name).unwrap();
@@ -501,20 +525,18 @@ impl World {
         }
         // A ledger whose work the hub does not have any more goes too.
         if let Standing::Leaving(strategy) = self.heard {
-            let works = &self.works;
-            let deleted = &mut self.deleted;
-            self.things.retain(|(work, name), thing| {
-                if works.contains_key(work) || !thing.marked {
-                    return true;
+            let stranded = |key: &&(String, String)| !self.works.contains_key(&key.0);
+            let keys: Vec<_> = self.things.keys().filter(stranded).cloned().collect();
+            for key in &keys {
+                let Some(thing) = self.things.get_mut(key).filter(|thing| thing.marked) else {
+                    continue;
+                };
+                if strategy == RemoveStrategy::Needless || thing.kept {
+                    thing.marked = false;
+                } else if !thing.guarded {
+                    self.let_go(key);
                 }
-                let stays = strategy == RemoveStrategy::Needless || thing.kept;
-                thing.marked = !stays;
-                let goes = !stays && !thing.guarded;
-                if goes {
-                    deleted.push(name.clone());
-                }
-                !goes
-            });
+            }
         }
         let held = self.things.values().filter(|thing| thing.marked).count();
         let with_us = self
@@ -523,13 +545,26 @@ impl World {
             .filter(|work| finalizers(work).iter().any(|one| one == WORK_FINALIZER));
         let what = (held + with_us.count() > 0).then(|| "things".to_string());
         let cluster = self.cluster();
-        let same = agent::standing(&self.cluster) == self.heard;
+        let same = agent::standing(&self.cluster, OWN_ID) == self.heard;
         let held = Held { what, ..Held::default() };
         if let Some(action) = agent::report(&cluster, &held, at(self.clock))
             && same
         {
             self.perform(&action).unwrap();
         }
+    }
+}
+
+impl World {
+    /// A work lets go of an object: the last that holds it takes it away.
+    fn let_go(&mut self, key: &(String, String)) {
+        let Some(thing) = self.things.remove(key) else { return };
+        let is_it = |other: &&Thing| other.uid == thing.uid;
+        if self.things.values().filter(is_it).any(|other| other.marked) {
+            return;
+        }
+        self.things.retain(|_, other| other.uid != thing.uid);
+        self.deleted.push(key.1.clone());
     }
 }
 

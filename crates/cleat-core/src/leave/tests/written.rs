@@ -1,18 +1,24 @@
 //! What is written down before it is forgotten, and what has to go first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::format;
 use std::string::{String, ToString as _};
 use std::vec::Vec;
 
-use cleat_api::leftoverrecord::{LeftObject, Part, Stays};
-use cleat_api::manifestwork::{ManifestWork, ON_RECORD};
+use cleat_api::leftoverrecord::{
+    LeftObject, LeftoverRecord, LeftoverRecordSpec, Part, Stays, Untold,
+};
+use cleat_api::manifestwork::{BlockedObject, ManifestWork, ON_RECORD, Removal};
 use cleat_api::policy::PolicySpec;
 use serde_json::{Value, json};
 
-use super::world::{NAME, World};
-use crate::leave::agent::{Besides, Held, Source, besides, is_dropped};
+use super::world::{Dice, NAME, World, at};
+use crate::leave::agent::{
+    self, Besides, Held, Source, besides, fitting, is_dropped, is_on_record,
+};
 use crate::leave::carried::{Carried, Kind};
 use crate::leave::hub::{Observed, is_finishing, plan};
+use crate::leave::record;
 use crate::write::Write;
 
 /// A world whose agent knows that it leaves.
@@ -30,7 +36,7 @@ fn on_record(world: &World) -> Vec<String> {
 
 /// The conditions, when it has taken long and the agent still lives.
 fn said_later(mut seen: Observed) -> String {
-    seen.now = super::world::at(5000);
+    seen.now = at(5000);
     seen.heartbeat.seen = Some(seen.now);
     seen.heartbeat.renewed = Some(seen.now);
     let status = crate::leave::report(&seen, &[]).status.unwrap();
@@ -227,19 +233,92 @@ fn what_was_told_of_lost_works_stays_told_and_what_is_there_now_replaces_it() {
     ];
     let names =
         |left: &[LeftObject]| -> Vec<String> { left.iter().map(|one| one.name.clone()).collect() };
-    let none = besides(&told, &BTreeMap::new());
+    let nothing = BTreeSet::new();
+    let none = besides(&told, &nothing, &BTreeMap::new());
     assert_eq!((names(&none.left), none.untold), (names(&told[..4]), 0));
     let now = Vec::from([object("e", "same", true)]);
     let stranded = BTreeMap::from([(Source::Policy("same".to_string()), now)]);
-    assert_eq!(names(&besides(&told, &stranded).left), ["a", "b", "d", "e"]);
-    // What there is no room for is not told by halves.
-    let many = |work: &str, count: usize| {
-        let objects = (0..count).map(|index| object(&index.to_string(), work, false));
-        (Source::Work(work.to_string()), objects.collect::<Vec<_>>())
-    };
-    let stranded = BTreeMap::from([many("big", 2000), many("bigger", 2500), many("small", 2)]);
-    let Besides { left, untold } = besides(&[], &stranded);
-    assert_eq!((left.len(), untold), (2002, 1));
+    assert_eq!(names(&besides(&told, &nothing, &stranded).left), ["a", "b", "d", "e"]);
+    // What is on record stays told while there is room, and is not told anew.
+    let on_record = BTreeSet::from([object("a", "gone", false), object("e", "same", true)]);
+    assert_eq!(names(&besides(&told, &on_record, &stranded).left), ["a", "b", "d"]);
+}
+
+/// So many objects of a work that the hub has lost.
+fn lost(work: &str, count: usize) -> (Source, Vec<LeftObject>) {
+    let objects = (0..count).map(|index| LeftObject {
+        resource: "configmaps".to_string(),
+        name: format!("{work}-{index}"),
+        uid: format!("uid-{work}-{index}"),
+        source: work.to_string(),
+        ..LeftObject::default()
+    });
+    (Source::Work(work.to_string()), objects.collect())
+}
+
+#[test]
+fn more_than_the_hub_can_be_told_at_once_of_what_it_lost_held_a_cluster_for_ever() {
+    for seed in 0..200 {
+        let mut dice = Dice(seed);
+        let mut world = told("Needless");
+        world.works.clear();
+        world.things.clear();
+        let mut held = BTreeMap::from([lost("big", 20), lost("bigger", 35), lost("small", 2)]);
+        let all: Vec<String> = held.values().flatten().map(|one| one.uid.clone()).collect();
+        // What an agent knows that dies now and then.
+        let (mut on_record, mut stranded) = (BTreeSet::new(), BTreeMap::new());
+        let mut rounds = 0;
+        while !world.gone {
+            rounds += 1;
+            assert!(rounds < 200, "it never left: {} are held", held.len());
+            if rounds < 40 && dice.roll(6) == 0 {
+                (on_record, stranded) = (BTreeSet::new(), BTreeMap::new());
+            }
+            let cluster = world.cluster();
+            let told = cluster.status.clone().unwrap_or_default().left;
+            if is_on_record(&cluster) {
+                on_record.extend(told.iter().cloned());
+            }
+            stranded.extend(held.clone());
+            let heard: Vec<LeftObject> = told.iter().chain(&on_record).cloned().collect();
+            held.retain(|_, left| !record::are_told(&heard, left));
+            let Besides { left, untold } = fitting(&told, &on_record, &stranded, 30);
+            assert!(left.len() <= 30 && untold <= 57, "{} and {untold}", left.len());
+            let named = record_of(&world);
+            let lost = told.iter().find(|one| !left.contains(one) && !named.contains(&one.uid));
+            assert_eq!(lost, None, "it is told no more, and is nowhere");
+            let what = (!held.is_empty()).then(|| "ledgers".to_string());
+            let report = Held { what, left, ..Held::default() };
+            if dice.roll(4) > 0
+                && let Some(action) = agent::report(&cluster, &report, at(1000))
+            {
+                world.write(&action);
+            }
+            world.hub(None, false, dice.roll(4)).unwrap();
+        }
+        let named = record_of(&world);
+        assert_eq!(all.iter().find(|uid| !named.contains(*uid)), None, "seed {seed}");
+        assert_eq!(named.len(), all.len(), "seed {seed}");
+    }
+}
+
+/// The uids of everything on record.
+fn record_of(world: &World) -> BTreeSet<String> {
+    let objects = world.records.values().flat_map(|one| one["spec"]["objects"].as_array().unwrap());
+    objects.map(|one| one["uid"].as_str().unwrap().to_string()).collect()
+}
+
+#[test]
+fn a_hub_that_is_older_than_the_agent_never_makes_room_and_that_is_said() {
+    let stranded = BTreeMap::from([lost("big", 2000), lost("bigger", 3500)]);
+    let Besides { left, untold } = besides(&[], &BTreeSet::new(), &stranded);
+    assert_eq!((left.len(), untold), (3000, 2500));
+    // Whoever was told of it may have let go of it.
+    let again = besides(&left, &BTreeSet::new(), &BTreeMap::from([lost("alone", 9)]));
+    assert_eq!((again.left == left, again.untold), (true, 9));
+    let said = agent::waiting(untold).unwrap();
+    assert!(said.contains("2500 objects that stay are told when the hub has written"), "{said}");
+    assert_eq!(agent::waiting(0), None);
 }
 
 #[test]
@@ -460,4 +539,54 @@ fn a_receipt_was_given_before_it_was_on_record_how_much_more_there_was() {
         record["spec"].as_object_mut().unwrap().remove("untold");
     }
     assert!(!is_receipted(&world));
+}
+
+#[test]
+fn a_work_and_a_policy_of_one_name_counted_as_each_other_on_the_record() {
+    let object = |unmarked: bool| LeftObject {
+        resource: "configmaps".to_string(),
+        name: "m".to_string(),
+        uid: "uid-m".to_string(),
+        source: "same".to_string(),
+        unmarked,
+        ..LeftObject::default()
+    };
+    let (of_work, of_policy) = (object(false), object(true));
+    let untold = |policy: bool, count: i64| Untold { source: "same".to_string(), policy, count };
+    let mut one = LeftoverRecord::default();
+    one.spec.objects = [of_work.clone()].into();
+    one.spec.untold = [untold(false, 7)].into();
+    let records = [one];
+    // What both tell of.
+    let both = [of_work.clone(), of_policy.clone()];
+    assert_eq!(record::missing(&records, both.iter()), [&of_policy]);
+    assert!(!record::are_told(&both[..1], &both[1..]));
+    assert_ne!(record::receipt_of_all(&both[..1]), record::receipt_of_all(&both[1..]));
+    // How much more there is of each.
+    assert!(record::says(&records, &untold(false, 7)));
+    assert!(!record::says(&records, &untold(true, 1)));
+    let leave = LeftoverRecordSpec { untold: [untold(true, 1)].into(), ..Default::default() };
+    let actions = record::append(&leave, &records.iter().collect::<Vec<_>>(), &[]);
+    let [Write::Merge(patch)] = &*actions.into_iter().map(|one| one.write).collect::<Vec<_>>()
+    else {
+        panic!()
+    };
+    let written = json!([
+        { "source": "same", "count": 7 }, { "source": "same", "policy": true, "count": 1 },
+    ]);
+    assert_eq!(patch["spec"]["untold"], written);
+    // What one declares to stay says nothing of the other's.
+    let kept = LeftObject { stays: Some(Stays::Declared), ..of_policy };
+    assert_eq!(record::understated(&records, [&kept].into_iter()), [&kept; 0]);
+}
+
+#[test]
+fn a_wait_for_the_hub_had_begun_when_nobody_could_say_what_stays() {
+    let mute = record::waits("an account of what stays of it", "dark".to_string(), None, at(1000));
+    let before = Removal { blocked: [mute].into(), ..Removal::default() };
+    let since = |block: BlockedObject| block.since.unwrap().0;
+    assert_eq!(since(record::awaited(Some(&before), at(2000))), at(2000));
+    let before =
+        Removal { blocked: [record::awaited(None, at(2000))].into(), ..Removal::default() };
+    assert_eq!(since(record::awaited(Some(&before), at(3000))), at(2000));
 }

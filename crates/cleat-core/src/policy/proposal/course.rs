@@ -31,6 +31,9 @@ use crate::write::{Action, Outcome, Plan, Write};
 /// More rounds than any policy needs whose templates do not contradict each other.
 const MOST_ROUNDS: usize = 100;
 
+/// Kinds and how they would be served.
+pub(super) type Kinds = BTreeMap<KindName, Served>;
+
 /// What happened to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Did {
@@ -56,16 +59,29 @@ pub(super) struct Course {
     incarnations: u32,
 }
 
+/// A world with what comes to be beside the policy.
+pub(super) struct Begun {
+    pub(super) seen: Observed,
+    new_kinds: BTreeSet<(String, String)>,
+}
+
+/// The world in which these kinds are served, of which there can be no objects yet. `Err`: something has
+/// to be read first.
+pub(super) fn begin(seen: &Observed, kinds: &Kinds) -> Result<Begun, Reads> {
+    let begun = Begun { seen: seen.clone(), new_kinds: BTreeSet::new() };
+    if kinds.is_empty() {
+        return Ok(begun);
+    }
+    let mut course = Course::new(&begun);
+    course.serve(kinds);
+    course.know()?;
+    let Course { seen: now, new_kinds, .. } = course;
+    Ok(Begun { seen: Observed { memory: begun.seen.memory, ..now }, new_kinds })
+}
+
 /// Follows the policy until there is nothing left to do. `Err`: something has to be read first.
-pub(super) fn follow(seen: &Observed) -> Result<Course, Reads> {
-    let mut course = Course {
-        seen: Observed { memory: Memory::default(), ..seen.clone() },
-        did: BTreeMap::new(),
-        writes: BTreeMap::new(),
-        restless: false,
-        new_kinds: BTreeSet::new(),
-        incarnations: 0,
-    };
+pub(super) fn follow(begun: &Begun) -> Result<Course, Reads> {
+    let mut course = Course::new(begun);
     for _ in 0..MOST_ROUNDS {
         course.know()?;
         let next = plan(&course.seen);
@@ -90,6 +106,17 @@ pub(super) fn follow(seen: &Observed) -> Result<Course, Reads> {
 }
 
 impl Course {
+    fn new(begun: &Begun) -> Self {
+        Self {
+            seen: Observed { memory: Memory::default(), ..begun.seen.clone() },
+            did: BTreeMap::new(),
+            writes: BTreeMap::new(),
+            restless: false,
+            new_kinds: begun.new_kinds.clone(),
+            incarnations: 0,
+        }
+    }
+
     /// Has the planner know everything it asks for. What only a cluster can say is handed back.
     fn know(&mut self) -> Result<(), Reads> {
         loop {
@@ -267,34 +294,19 @@ impl Course {
                     all.push(Namespace::read(object));
                 }
             }
-            (_, "CustomResourceDefinition") => self.define(object),
+            (_, "CustomResourceDefinition") => self.serve(&defined(object)),
             _ => {}
         }
     }
 
-    fn define(&mut self, definition: &Value) {
-        let text = |pointer: &str| {
-            definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
-        let (group, resource) = (text("/spec/group"), text("/spec/names/plural"));
-        let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
-        for version in versions.into_iter().flatten().filter(|one| one["served"] == true) {
-            let version = field(version, "name");
-            let name = KindName {
-                api_version: format!("{group}/{version}"),
-                kind: text("/spec/names/kind"),
-            };
-            let served = Served {
-                group: group.clone(),
-                version: version.to_owned(),
-                resource: resource.clone(),
-                namespaced: text("/spec/scope") == "Namespaced",
-            };
-            if let Some(kind) = self.seen.cluster.kinds.get_mut(&name)
+    /// Kinds that nobody served come to be.
+    fn serve(&mut self, kinds: &Kinds) {
+        for (name, served) in kinds {
+            if let Some(kind) = self.seen.cluster.kinds.get_mut(name)
                 && *kind == Kind::Absent
             {
-                *kind = Kind::Served(served);
-                self.new_kinds.insert((group.clone(), resource.clone()));
+                *kind = Kind::Served(served.clone());
+                self.new_kinds.insert((served.group.clone(), served.resource.clone()));
             }
         }
     }
@@ -332,6 +344,32 @@ impl Course {
         }
         !going.is_empty()
     }
+}
+
+/// The kinds that a definition defines.
+pub(super) fn defined(definition: &Value) -> Kinds {
+    let text = |pointer: &str| {
+        definition.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let (group, resource) = (text("/spec/group"), text("/spec/names/plural"));
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
+    let served = versions.into_iter().flatten().filter(|one| one["served"] == true);
+    served
+        .map(|version| {
+            let version = field(version, "name");
+            let name = KindName {
+                api_version: format!("{group}/{version}"),
+                kind: text("/spec/names/kind"),
+            };
+            let served = Served {
+                group: group.clone(),
+                version: version.to_owned(),
+                resource: resource.clone(),
+                namespaced: text("/spec/scope") == "Namespaced",
+            };
+            (name, served)
+        })
+        .collect()
 }
 
 fn apart(all: BTreeSet<Read>, is: impl Fn(&Read) -> bool) -> (Vec<Read>, BTreeSet<Read>) {

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use cleat_api::configurationpolicy::ObjectTemplate;
 use serde_json::{Value, json};
 
+use super::space::{SPACE, target_of};
 use super::world::{BAD, Checked, Object, Sight, World, content, kind};
 use crate::policy::observed::*;
 
@@ -60,7 +61,8 @@ impl World {
 
     pub(super) fn lists(&self, sight: &Sight, cluster: &mut Cluster) {
         let bodies = |all: bool| {
-            let some = self.objects.iter().filter(move |(_, object)| all || object.labelled);
+            let things = self.objects.iter().filter(|(name, _)| *name != SPACE);
+            let some = things.filter(move |(_, object)| all || object.labelled);
             some.map(|(name, object)| Arc::new(Self::body(name, object))).collect::<Vec<_>>()
         };
         for (labels, all, visible) in [("", true, sight.lists.0), (LABELS, false, sight.lists.1)] {
@@ -88,8 +90,7 @@ impl World {
 
     /// Whether the object was what must not be there when it was looked at.
     pub(super) fn was_bad(&self, seen: &Observed, name: &str) -> bool {
-        let Some(Seen::Present(then)) = seen.cluster.objects.get(&kind().target("n", name).id)
-        else {
+        let Some(Seen::Present(then)) = seen.cluster.objects.get(&target_of(name).id) else {
             return false;
         };
         self.chosen.selected == Some(false)

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::leave::agent::Standing;
 use crate::policy::departure::{
-    Told, of_definition, of_deployment, of_hub, of_member, of_owner, outlived, together,
+    Told, of_definition, of_deployment, of_hub, of_leave, of_member, of_owner, outlived, together,
 };
 use crate::policy::observed::{Departure, Owner, Policy};
 
@@ -120,6 +120,8 @@ fn sent() -> Policy {
         uid: "u".into(),
         resource_version: "1".into(),
         generation: 1,
+        labels: [].into(),
+        annotations: [].into(),
         finalizers: vec!["f".into()],
         deleting: true,
         stopped: false,
@@ -169,5 +171,19 @@ fn a_policy_that_the_hub_did_not_send_is_let_go_of_with_the_agent() {
         ] {
             assert_eq!(of_member(&policy, "c1", &standing), Some(expected), "{standing:?}");
         }
+    }
+}
+
+#[test]
+fn a_leave_was_foreseen_as_if_the_cluster_stayed() {
+    let unowned = Policy { owner: None, ..sent() };
+    for (policy, strategy, expected) in [
+        (sent(), RemoveStrategy::Required, Departure::Emptying),
+        // It is told not to prune, and goes after that.
+        (sent(), RemoveStrategy::Needless, Departure::Staying),
+        (unowned.clone(), RemoveStrategy::Required, Departure::Leaving),
+        (unowned, RemoveStrategy::Needless, Departure::Leaving),
+    ] {
+        assert_eq!(of_leave(&policy, "c1", strategy), expected, "{strategy:?}");
     }
 }

@@ -61,6 +61,8 @@ fn tried(spec: Value, objects: Vec<Value>) -> DryRun {
     dry_run(Input {
         name: "p".into(),
         namespace: "managed".into(),
+        labels: [].into(),
+        annotations: [].into(),
         templates: Templates::Known(templates.into_iter().map(plain).collect()),
         spec,
         world: &world,

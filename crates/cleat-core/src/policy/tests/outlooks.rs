@@ -7,14 +7,19 @@ use alloc::vec::Vec;
 use std::println;
 
 use cleat_api::configurationpolicy::{FINALIZER, PruneObjectBehavior};
+use cleat_api::managedcluster::RemoveStrategy;
 use serde_json::json;
 
 use super::faults::Fault as Planted;
 use super::histories::{Dice, with_a_past};
 use super::site::{definition, entry, observed, pod, policy, spec, with_namespace};
-use super::world::{Sight, World};
-use crate::policy::observed::{Departure, Observed, Subject};
+use super::space::{SPACE, target_of};
+use super::world::{Answerable, Checked, Sight, World};
+use crate::policy::departure::{of_leave, together};
+use crate::policy::observed::{Departure, Observed, Owner, Policy, Subject};
 use crate::policy::outlook::{imagined, outlook, reads};
+use crate::policy::spare::{judge, judge_ahead};
+use crate::work::contents::Contents;
 use crate::work::outlook::{Change, Foreseen, Prospect};
 
 /// A mistake somebody could make in a preview. Each must be found.
@@ -28,9 +33,15 @@ enum Fault {
     RemediationIgnored,
     FinalizerIgnored,
     DepartureIgnored,
+    /// The cluster leaves as if its policy were only deleted.
+    LeaveIgnored,
+    StrategyIgnored,
+    ContentsIgnored,
+    /// What the policy takes along itself keeps its namespace.
+    OwnContentsCount,
 }
 
-const FAULTS: [Fault; 7] = [
+const FAULTS: [Fault; 11] = [
     Fault::EverythingIsPruned,
     Fault::NothingIsPruned,
     Fault::OriginIgnored,
@@ -38,15 +49,55 @@ const FAULTS: [Fault; 7] = [
     Fault::RemediationIgnored,
     Fault::FinalizerIgnored,
     Fault::DepartureIgnored,
+    Fault::LeaveIgnored,
+    Fault::StrategyIgnored,
+    Fault::ContentsIgnored,
+    Fault::OwnContentsCount,
 ];
 
-fn foresee(fault: Fault, seen: Observed) -> Vec<Foreseen> {
-    let mut seen = imagined(seen);
+/// What a leave would mean for the policy, which the hub sent.
+fn departure(policy: &Policy, change: Change) -> Departure {
+    let Change::Leaving(strategy) = change else { return Departure::Staying };
+    let [api_version, kind, name, uid] =
+        ["policy.open-cluster-management.io/v1", "Policy", "o", "u"].map(String::from);
+    let owner = Some(Owner { api_version, kind, name, uid });
+    let sent = Policy { owner, ..policy.clone() };
+    of_leave(&sent, &policy.namespace, strategy)
+}
+
+fn contents(fault: Fault, world: &World, seen: &Observed, policy: &Policy) -> Contents {
+    match fault {
+        Fault::ContentsIgnored => Contents::Ours,
+        Fault::OwnContentsCount => {
+            let nothing = Policy { status: Default::default(), ..policy.clone() };
+            judge(world.inside(), &nothing, &[])
+        }
+        _ => judge_ahead(world.inside(), seen, &[], &BTreeSet::new()),
+    }
+}
+
+fn foresee(fault: Fault, world: &World, change: Change) -> Vec<Foreseen> {
+    let change = match (fault, change) {
+        (Fault::LeaveIgnored, _) => Change::Deleted,
+        (Fault::StrategyIgnored, Change::Leaving(_)) => Change::Leaving(RemoveStrategy::Required),
+        _ => change,
+    };
+    let mut seen = imagined(world.observe(&Sight::all()));
+    if let Subject::Policy(policy) = &seen.policy {
+        let departures = [seen.controller.departure.clone(), departure(policy, change)];
+        seen.controller.departure = together(departures);
+        let inside = contents(fault, world, &seen, policy);
+        seen.cluster.contents.insert(target_of(SPACE).id, inside);
+    }
     let Subject::Policy(policy) = &mut seen.policy else { return Vec::new() };
     let known = policy.status.related_objects.iter_mut();
     let known = known.filter_map(|entry| entry.properties.as_mut());
     match fault {
-        Fault::None => {}
+        Fault::None
+        | Fault::LeaveIgnored
+        | Fault::StrategyIgnored
+        | Fault::ContentsIgnored
+        | Fault::OwnContentsCount => {}
         Fault::EverythingIsPruned => {
             policy.spec.prune_object_behavior = PruneObjectBehavior::DeleteAll;
         }
@@ -58,7 +109,36 @@ fn foresee(fault: Fault, seen: Observed) -> Vec<Foreseen> {
         Fault::DepartureIgnored => seen.controller.departure = Departure::Staying,
     }
     assert_eq!(reads(&seen), BTreeSet::new());
-    outlook(&seen, Change::Deleted).unwrap()
+    outlook(&seen, change).unwrap()
+}
+
+const CHANGES: [Change; 5] = [
+    Change::Deleted,
+    Change::Deleted,
+    Change::Leaving(RemoveStrategy::Required),
+    Change::Leaving(RemoveStrategy::Required),
+    Change::Leaving(RemoveStrategy::Needless),
+];
+
+/// The policy is deleted, because somebody does that or because its cluster leaves.
+fn end(world: &mut World, change: Change) -> Checked {
+    match change {
+        Change::Deleted => {}
+        Change::Leaving(RemoveStrategy::Required) => world.emptying = true,
+        Change::Leaving(RemoveStrategy::Needless) => {
+            // It is told not to prune, and deleted when nothing holds it any more.
+            world.spec.prune_object_behavior = PruneObjectBehavior::None;
+            world.edited();
+            if world.finalizer {
+                let seen = world.observe(&Sight::all());
+                world.pass(&seen, 1)?;
+            }
+        }
+    }
+    world.deleting = true;
+    world.edited();
+    world.gone = !world.finalizer;
+    world.settle()
 }
 
 fn incarnations(world: &World) -> BTreeMap<String, String> {
@@ -80,16 +160,21 @@ fn compare(seed: u64, fault: Fault) -> Result<(), String> {
         world.edited();
     }
     world.leaving = dice.roll(6) == 0;
-    let foreseen = foresee(fault, world.observe(&Sight::all()));
+    if dice.roll(2) == 0 {
+        let made = [Answerable::Policy, Answerable::Policy, Answerable::Others];
+        world.lists_space(made[dice.roll(3)]);
+    }
+    if dice.roll(3) == 0 {
+        world.meddle("theirs", 0);
+    }
+    let change = CHANGES[dice.roll(CHANGES.len())];
+    let foreseen = foresee(fault, &world, change);
     let before = incarnations(&world);
     let dying: BTreeSet<String> = {
         let dying = world.objects.iter().filter(|(_, one)| one.dying.is_some());
         dying.map(|(name, _)| name.clone()).collect()
     };
-    world.deleting = true;
-    world.edited();
-    world.gone = !world.finalizer;
-    world.settle()?;
+    end(&mut world, change)?;
     // What was on its way out before goes whether or not there is a policy.
     world.tick(|| true);
     let after = incarnations(&world);
@@ -106,8 +191,11 @@ fn compare(seed: u64, fault: Fault) -> Result<(), String> {
         }
     }
     let listed: BTreeSet<&String> = foreseen.iter().map(|one| &one.id.name).collect();
+    // What goes with its namespace is counted there. A cluster that leaves takes nothing along so.
+    let goes = |one: &Foreseen| one.id.name == SPACE && one.prospect == Prospect::Delete;
+    let along = change == Change::Deleted && foreseen.iter().any(goes);
     for (name, uid) in before.iter().filter(|(name, _)| !listed.contains(name)) {
-        if after.get(name) != Some(uid) && !dying.contains(name) {
+        if after.get(name) != Some(uid) && !dying.contains(name) && !along {
             return Err(format!("{name} was not foreseen, and is gone"));
         }
     }

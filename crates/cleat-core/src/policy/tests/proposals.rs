@@ -17,8 +17,9 @@ use super::world::{Sight, World};
 use crate::policy::observed::{
     Departure, Kind, KindName, Observed, Present, Seen, Subject, Templates, TrialAnswer,
 };
-use crate::policy::proposal::{Proposal, Proposed, proposal};
+use crate::policy::proposal::{Beside, Proposal, Proposed, proposal};
 use crate::work::outlook::{Foreseen, Prospect};
+use crate::write::Write;
 
 /// A mistake somebody could make in a preview. Each must be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +95,7 @@ fn foresee(fault: Fault, world: &mut World) -> Vec<Foreseen> {
         let mut seen = world.observe(&Sight::all());
         world.heard(&mut seen);
         mistaken(fault, &mut seen);
-        match proposal(&seen) {
+        match proposal(&seen, &Beside::default()) {
             Ok(Proposal { objects, problems }) => {
                 assert_eq!(problems, [] as [String; 0]);
                 return objects.into_iter().map(|one| one.foreseen).collect();
@@ -189,7 +190,7 @@ fn every_wrong_preview_of_a_changed_policy_is_found() {
 /// What a policy with one template is told to do, on a cluster with these pods.
 fn of(action: &str, compliance: &str, pods: &[serde_json::Value]) -> Vec<Proposed> {
     let seen = observed(spec(action, compliance, definition("web", "default")), pods);
-    let Proposal { objects, problems } = proposal(&seen).unwrap();
+    let Proposal { objects, problems } = proposal(&seen, &Beside::default()).unwrap();
     assert_eq!(problems, [] as [String; 0]);
     objects
 }
@@ -226,7 +227,7 @@ fn what_a_policy_takes_hold_of_is_adopted() {
     let pods = [pod("web", "default", "nginx:1.7.9")];
     let mut spec = spec("enforce", "musthave", definition("web", "default"));
     spec["pruneObjectBehavior"] = json!("DeleteAll");
-    let all = proposal(&observed(spec, &pods)).unwrap().objects;
+    let all = proposal(&observed(spec, &pods), &Beside::default()).unwrap().objects;
     let one = &all[0].foreseen;
     assert_eq!((one.prospect, one.decided_by), (Prospect::Adopt, "spec.pruneObjectBehavior"));
     assert!(one.adopted);
@@ -238,7 +239,7 @@ fn what_nobody_serves_is_stuck_unless_the_policy_brings_its_definition() {
         "apiVersion": "example.com/v1", "kind": "Gadget",
         "metadata": { "name": "g", "namespace": "default" },
     });
-    let told = |spec: serde_json::Value| {
+    let told = |spec: serde_json::Value, beside: &Beside| {
         let mut seen = observed(spec, &[]);
         let name = KindName {
             api_version: "apiextensions.k8s.io/v1".into(),
@@ -253,12 +254,13 @@ fn what_nobody_serves_is_stuck_unless_the_policy_brings_its_definition() {
         let target = served.target("", "gadgets.example.com");
         seen.cluster.kinds.insert(name, Kind::Served(served));
         seen.cluster.objects.insert(target.id, Seen::Absent);
-        let all = proposal(&seen).unwrap().objects.into_iter().map(|one| one.foreseen);
+        let all = proposal(&seen, beside).unwrap().objects.into_iter().map(|one| one.foreseen);
         all.map(|one| (one.id.resource, one.prospect)).collect::<Vec<_>>()
     };
     let alone = spec("enforce", "musthave", gadget);
-    assert_eq!(told(alone.clone()), [("Gadget".into(), Prospect::Stuck)]);
-    let mut both = alone;
+    let nothing = Beside::default();
+    assert_eq!(told(alone.clone(), &nothing), [("Gadget".into(), Prospect::Stuck)]);
+    let mut both = alone.clone();
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": { "name": "gadgets.example.com" },
@@ -268,13 +270,16 @@ fn what_nobody_serves_is_stuck_unless_the_policy_brings_its_definition() {
             "versions": [{ "name": "v1", "served": true }],
         },
     });
+    // Another template of the same policy brings it: that was not known here.
+    let beside = Beside::of([Write::Create(definition.clone())].iter());
+    assert_eq!(told(alone, &beside), [("gadgets".into(), Prospect::Create)]);
     let template = json!({ "complianceType": "musthave", "objectDefinition": definition });
     both["object-templates"].as_array_mut().unwrap().push(template);
     let expected = [
         ("customresourcedefinitions".into(), Prospect::Create),
         ("gadgets".into(), Prospect::Create),
     ];
-    let mut all = told(both);
+    let mut all = told(both, &nothing);
     all.sort();
     assert_eq!(all, expected);
 }
@@ -294,7 +299,7 @@ fn an_object_shown_as_staying_went_with_the_namespace_that_must_not_be_there() {
         let other = json!({ "complianceType": "mustnothave", "objectDefinition": namespace });
         spec["object-templates"].as_array_mut().unwrap().push(other);
         let seen = with_namespace(observed(spec, &[pod("web", "default", image)]));
-        let Proposal { objects, problems } = proposal(&seen).unwrap();
+        let Proposal { objects, problems } = proposal(&seen, &Beside::default()).unwrap();
         assert_eq!(problems, [] as [String; 0]);
         let told: Vec<(&str, Prospect)> =
             objects.iter().map(|one| (&*one.foreseen.id.resource, one.foreseen.prospect)).collect();
@@ -311,7 +316,7 @@ fn templates_that_contradict_each_other_are_stuck() {
         "complianceType": "mustnothave", "objectDefinition": definition("web", "default"),
     });
     spec["object-templates"].as_array_mut().unwrap().push(other);
-    let all = proposal(&observed(spec, &[])).unwrap().objects;
+    let all = proposal(&observed(spec, &[]), &Beside::default()).unwrap().objects;
     assert_eq!(all[0].foreseen.prospect, Prospect::Stuck, "{all:?}");
 }
 
@@ -332,14 +337,14 @@ fn what_cannot_be_told_is_no_empty_preview() {
     for (seen, why) in
         [(leaving, "is being taken away"), (going, "it is being deleted"), (failed, "it failed")]
     {
-        let told = proposal(&seen).unwrap();
+        let told = proposal(&seen, &Beside::default()).unwrap();
         assert!(told.problems.iter().any(|one| one.contains(why)), "{told:?}");
     }
     let mut dark = plain();
     let id = super::site::pod_id("web");
     dark.cluster.objects.insert(id.clone(), Seen::Unknown("it is dark".into()));
-    let told = proposal(&dark).unwrap().objects;
+    let told = proposal(&dark, &Beside::default()).unwrap().objects;
     assert_eq!(told[0].foreseen.prospect, Prospect::Unknown);
     dark.cluster.objects.remove(&id);
-    assert!(!proposal(&dark).unwrap_err().missing.is_empty());
+    assert!(!proposal(&dark, &Beside::default()).unwrap_err().missing.is_empty());
 }

@@ -190,6 +190,48 @@ fn what_left_the_policy_is_pruned_only_if_that_is_certain() {
         let resolved = [(pick, Resolution::Failed { message: "no".into(), passing: false })].into();
         all[0].definition = Definition::Templated { name: false, namespace: false, resolved };
     });
+    kept("a template without a kind", |seen| {
+        drop(first(seen).spec.object_definition.as_object_mut().unwrap().remove("kind"));
+    });
+    kept("a kind that is gone", |seen| {
+        seen.cluster.kinds.values_mut().for_each(|kind| *kind = Kind::Absent);
+    });
+    kept("a list of namespaces that failed", |seen| {
+        first(seen).spec.object_definition = definition("a", "");
+        policy(seen).spec.namespace_selector.include = vec!["default".into()];
+        seen.cluster.namespaces = Some(Err("dark".into()));
+    });
+    kept("a selector of objects that cannot be read", |seen| {
+        selecting(seen, json!({ "matchExpressions": [{ "key": "team", "operator": "Near" }] }));
+    });
+    kept("a list of selected objects that failed", |seen| {
+        selecting(seen, json!({ "matchLabels": { "team": "a" } }));
+        answer(seen, &[]);
+        seen.cluster.lists.values_mut().for_each(|list| *list = Err("dark".into()));
+    });
+    kept("a name that is not that of the selected object", |seen| {
+        selecting(seen, json!({ "matchLabels": { "team": "a" } }));
+        let pick = Pick { namespace: "default".into(), name: "a".into() };
+        let another =
+            Resolution::Object { object: definition("x", "default"), read_secrets: false };
+        first(seen).definition = Definition::Templated {
+            name: true,
+            namespace: false,
+            resolved: [(pick, another)].into(),
+        };
+        answer(seen, &[pod("a", "default", "x")]);
+    });
+    kept("a namespace that is not the chosen one", |seen| {
+        first(seen).spec.object_definition = definition("a", "{{ x }}");
+        policy(seen).spec.namespace_selector.include = vec!["default".into()];
+        let pick = Pick { namespace: "default".into(), name: "a".into() };
+        let another = Resolution::Object { object: definition("a", "other"), read_secrets: false };
+        first(seen).definition = Definition::Templated {
+            name: false,
+            namespace: true,
+            resolved: [(pick, another)].into(),
+        };
+    });
     let mut blind = leaver(&live());
     blind.cluster.objects.insert(pod_id("a"), Seen::Unknown("dark".into()));
     let listed = status(&report(&blind).publish).related_objects;
@@ -197,6 +239,31 @@ fn what_left_the_policy_is_pruned_only_if_that_is_certain() {
         listed.iter().any(|one| one.object.metadata.name == "a"),
         "a failed read forgets nothing"
     );
+}
+
+fn first(seen: &mut Observed) -> &mut Template {
+    let Templates::Known(all) = &mut seen.templates else { panic!() };
+    &mut all[0]
+}
+
+/// The template chooses its objects.
+fn selecting(seen: &mut Observed, selector: Value) {
+    let template = &mut first(seen).spec;
+    template.object_definition = definition("", "default");
+    template.object_selector = Some(serde_json::from_value(selector).unwrap());
+}
+
+#[test]
+fn a_namespace_waits_for_what_else_the_policy_takes_along() {
+    let live = [pod("a", "default", "x")];
+    let mut space = entry("default", true, "uid-default");
+    space["object"] =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "default" } });
+    let entries = vec![entry("a", true, "uid-a"), space];
+    let mut seen = with_namespace(deleted("DeleteIfCreated", "enforce", entries, &live));
+    assert_eq!(verbs(&plan(&seen)), [["delete pods"]]);
+    seen.cluster.objects.insert(pod_id("a"), Seen::Absent);
+    assert_eq!(verbs(&plan(&seen)), [["delete namespaces"]]);
 }
 
 #[test]

@@ -59,6 +59,8 @@ pub(super) fn observed(spec: Value, objects: &[Value]) -> Observed {
         uid: "policy-uid".into(),
         resource_version: "1".into(),
         generation: 1,
+        labels: [].into(),
+        annotations: [].into(),
         finalizers: vec![],
         deleting: false,
         stopped: false,

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::id::{Id, Target};
 use crate::policy::observed::*;
-use crate::policy::spare::judge;
+use crate::policy::spare::{judge, judge_ahead, taken_along};
 use crate::policy::{must_be_sure, plan, reads, report};
 use crate::work::contents::{Contents, Found};
 use crate::write::Plan;
@@ -154,6 +154,7 @@ fn what_another_template_takes_along_was_taken_for_somebodys() {
         owners: vec![],
         account: None,
         labels: BTreeMap::new(),
+        finalizers: vec![],
     };
     let mut keeps = other("p", true);
     keeps.spec.prune_object_behavior = PruneObjectBehavior::None;
@@ -171,4 +172,39 @@ fn what_another_template_takes_along_was_taken_for_somebodys() {
     }
     let own = Policy { status: other("p", true).status, ..one.clone() };
     assert_eq!(judge(vec![found("uid-b")], &own, &[]), Contents::Ours);
+}
+
+#[test]
+fn what_goes_before_a_namespace_kept_it_in_the_preview_of_a_leave() {
+    let seen = going(vec![made(), entry("a", true, "")], None);
+    let found = |uid: &str| Found {
+        id: theirs(),
+        uid: uid.into(),
+        terminating: false,
+        owners: vec![],
+        account: None,
+        labels: BTreeMap::new(),
+        finalizers: vec![],
+    };
+    let Subject::Policy(one) = &seen.policy else { panic!("there is a policy") };
+    let [api_version, kind, name, uid] =
+        ["policy.open-cluster-management.io/v1", "Policy", "o", "q"].map(String::from);
+    let owner = Some(Owner { api_version, kind, name, uid });
+    let related = json!({ "relatedObjects": [entry("b", true, "uid-b")] });
+    let status = serde_json::from_value(related).unwrap();
+    let other = Policy { uid: "other".into(), deleting: false, owner, status, ..(**one).clone() };
+    let nothing = BTreeSet::new();
+    let works = BTreeSet::from([String::from("uid-b")]);
+    let ahead = |others: &[Policy], works: &BTreeSet<String>| {
+        judge_ahead(vec![found("uid-b")], &seen, others, works)
+    };
+    assert_eq!(ahead(&[], &nothing), foreign());
+    assert_eq!(ahead(&[], &works), Contents::Ours, "a work takes it along");
+    let others = [other];
+    assert_eq!(ahead(&others, &nothing), Contents::Ours, "another policy takes it along");
+    assert_eq!(taken_along(&others), works);
+    assert_eq!(taken_along(&[Policy { finalizers: vec![], ..others[0].clone() }]), nothing);
+    // What is on its way out is gone by then.
+    let dying = vec![Found { terminating: true, ..found("uid-c") }];
+    assert_eq!(judge_ahead(dying, &seen, &[], &nothing), Contents::Ours);
 }

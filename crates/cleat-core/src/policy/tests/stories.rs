@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::policy::memory::Deed;
 use crate::policy::observed::*;
-use crate::policy::{plan, reads, report};
+use crate::policy::{looks_by_itself, plan, reads, report};
 use crate::work::trouble::{Trouble, TroubleKind};
 use crate::write::{Plan, Write};
 
@@ -216,6 +216,20 @@ fn what_cannot_be_read_is_said_and_changes_nothing() {
         "Error with object-template at index [0], it may require evaluationInterval to be set: watch not supported on this resource"
     );
     assert!(report(&seen).wake.is_none());
+}
+
+#[test]
+fn what_looks_by_itself_needs_no_watch() {
+    let mut seen = observed(spec("enforce", "musthave", definition("a", "default")), &[]);
+    let policy = policy(&mut seen);
+    assert!(!looks_by_itself(policy));
+    policy.spec.evaluation_interval.noncompliant = Some("10s".into());
+    assert!(looks_by_itself(policy));
+    // It holds, and is to be watched from then on.
+    policy.status.compliant = Some("Compliant".into());
+    assert!(!looks_by_itself(policy));
+    policy.spec.evaluation_interval.compliant = Some("never".into());
+    assert!(looks_by_itself(policy));
 }
 
 #[test]
@@ -438,6 +452,21 @@ fn a_custom_message_takes_the_place_of_the_usual() {
         with("bad"),
         format!("{usual} (failure processing the custom message: template: tmpl:1: unexpected)")
     );
+}
+
+#[test]
+fn a_custom_message_sees_the_labels_and_annotations_of_its_policy() {
+    let mut spec = spec("inform", "musthave", definition("a", "default"));
+    spec["customMessage"] = json!({ "noncompliant": "x" });
+    let mut seen = observed(spec, &[]);
+    policy(&mut seen).labels = [("team".into(), "web".into())].into();
+    policy(&mut seen).annotations = [("owner".into(), "ada".into())].into();
+    seen.controller.say = |_, data| {
+        let metadata = &data["Policy"]["metadata"];
+        Ok(format!("{} {}", metadata["labels"]["team"], metadata["annotations"]["owner"]))
+    };
+    let said = status(&report(&seen).publish).history[0].message.clone();
+    assert_eq!(said, "NonCompliant; \"web\" \"ada\"");
 }
 
 #[test]

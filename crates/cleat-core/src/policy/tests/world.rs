@@ -25,6 +25,7 @@ use crate::write::{Action, Outcome, Refusal, Write};
 
 use super::chosen::Chosen;
 use super::faults::Fault;
+use super::space::{SPACE, target_of};
 
 /// The policy under test, and another one of the same controller.
 pub(super) const US: &str = "policy";
@@ -62,6 +63,8 @@ pub(super) struct World {
     /// Content cannot be changed in place.
     pub(super) immutable: bool,
     pub(super) leaving: bool,
+    /// The cluster leaves its hub with nothing.
+    pub(super) emptying: bool,
     pub(super) generation: i64,
     version: u32,
     pub(super) finalizer: bool,
@@ -120,6 +123,7 @@ impl World {
             recreate: RecreateOption::None,
             immutable: false,
             leaving: false,
+            emptying: false,
             generation: 1,
             version: 1,
             finalizer: false,
@@ -141,10 +145,10 @@ impl World {
     pub(super) fn body(name: &str, object: &Object) -> Value {
         let mut body = json!({
             "apiVersion": "v1",
-            "kind": "Thing",
+            "kind": if name == SPACE { "Namespace" } else { "Thing" },
             "metadata": {
                 "name": name,
-                "namespace": "n",
+                "namespace": target_of(name).id.namespace,
                 "uid": format!("u{}", object.uid),
                 "resourceVersion": object.version.to_string(),
             },
@@ -193,7 +197,7 @@ impl World {
                     writers: object.writers.iter().map(|one| one.to_string()).collect(),
                 }),
             };
-            cluster.objects.insert(kind().target("n", &name).id, seen);
+            cluster.objects.insert(target_of(&name).id, seen);
         }
         self.lists(sight, &mut cluster);
         let template = |(name, content): (&&'static str, &u8)| Template {
@@ -225,6 +229,8 @@ impl World {
             uid: US.into(),
             resource_version: self.version.to_string(),
             generation: self.generation,
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
             finalizers: if self.finalizer { alloc::vec![FINALIZER.into()] } else { Vec::new() },
             deleting: self.deleting,
             stopped: false,
@@ -232,10 +238,15 @@ impl World {
             spec: self.spec.clone(),
             status: self.status.clone(),
         };
+        self.look_into_space(&policy, &mut cluster);
         Observed {
             now: self.now,
             controller: Controller {
-                departure: if self.leaving { Departure::Leaving } else { Departure::Staying },
+                departure: match (self.leaving, self.emptying) {
+                    (true, _) => Departure::Leaving,
+                    (false, true) => Departure::Emptying,
+                    (false, false) => Departure::Staying,
+                },
                 terminating_namespaces: TerminatingNamespaces::Included,
                 instance: "test".into(),
                 say: no_say,
@@ -326,6 +337,9 @@ impl World {
 
     pub(super) fn vanish(&mut self, name: &str) {
         self.objects.remove(name);
+        if name == SPACE {
+            self.objects.clear();
+        }
     }
 
     pub(super) fn edited(&mut self) {
@@ -424,6 +438,7 @@ impl World {
         }
         let (was_bad, chosen, blind) =
             (self.was_bad(seen, name), self.was_chosen(seen, name), self.was_blind(seen));
+        let along = self.may_take_along(name);
         let Some(object) = self.objects.get_mut(name) else { return Ok(Outcome::NotFound) };
         if !uid.is_empty() && uid != format!("u{}", object.uid) {
             return Ok(Outcome::Conflict("another incarnation".into()));
@@ -477,6 +492,7 @@ impl World {
                 _ => return Err(format!("{name} deleted though nothing is to be pruned")),
             }
         }
+        along?;
         if self.guarded {
             return Ok(refused());
         }
@@ -484,7 +500,7 @@ impl World {
             object.dying.get_or_insert(self.now);
             object.version += 1;
         } else {
-            self.objects.remove(name);
+            self.vanish(name);
         }
         Ok(Outcome::Done(Value::Null))
     }
@@ -503,7 +519,8 @@ impl World {
             self.gone = true;
             let prunes = then.spec.remediation_action == "enforce" && !self.leaving;
             let behavior = then.spec.prune_object_behavior;
-            for (name, object) in &self.objects {
+            let stays = |name: &str| name == SPACE && self.may_take_along(name).is_err();
+            for (name, object) in self.objects.iter().filter(|(name, _)| !stays(name)) {
                 let ours = object.answerable == Answerable::Policy;
                 let listed = then.status.related_objects.iter().any(|entry| {
                     entry.object.metadata.name == *name
@@ -511,7 +528,7 @@ impl World {
                 }) && seen
                     .cluster
                     .objects
-                    .get(&kind().target("n", name).id)
+                    .get(&target_of(name).id)
                     .is_some_and(|then| !matches!(then, Seen::Absent));
                 let left = match behavior {
                     PruneObjectBehavior::DeleteIfCreated => ours,
@@ -584,7 +601,9 @@ impl World {
     /// Time passes, and what was on its way out may be out.
     pub(super) fn tick(&mut self, mut goes: impl FnMut() -> bool) {
         self.now = self.now.checked_add(SignedDuration::from_secs(11)).unwrap();
-        self.objects.retain(|_, object| object.dying.is_none() || !goes());
+        let gone = self.objects.iter().filter(|(_, one)| one.dying.is_some() && goes());
+        let gone: Vec<String> = gone.map(|(name, _)| name.clone()).collect();
+        gone.iter().for_each(|name| self.vanish(name));
         self.trials.clear();
         self.creations.clear();
     }

@@ -5,12 +5,13 @@ use alloc::string::ToString as _;
 use alloc::vec::Vec;
 
 use cleat_api::leftoverrecord::Untold;
-use cleat_api::managedcluster::RemoveStrategy::Needless;
+use cleat_api::managedcluster::RemoveStrategy::{Needless, Required};
 use serde_json::{Value, json};
 
-use super::stories::{leaves, sent};
+use super::stories::{has_made, leaves, sent};
 use super::world::{World, template};
-use crate::policy_sync::stranded;
+use crate::policy_sync::observed::Copy;
+use crate::policy_sync::{Observed, stranded, to_be_seen_gone};
 
 fn has_made_many(world: &mut World, count: usize) {
     let made = (0..count).map(|index| {
@@ -36,8 +37,34 @@ fn what_was_more_than_the_hub_can_be_told_was_dropped_without_a_word() {
     let told = World::status(&world.hub).removal.unwrap();
     assert_eq!((told.left.len(), told.untold), (2500, 10), "after its template as well");
     assert!(world.templates.is_empty());
-    let record = Untold { source: "p".to_string(), count: told.untold };
+    let record = Untold { source: "p".to_string(), policy: true, count: told.untold };
     assert!(!crate::leave::record::says([], &record));
+}
+
+/// Only so many can be noted, and only those are read once more.
+#[test]
+fn what_was_more_than_can_be_seen_gone_was_on_no_record() {
+    let mut world = sent([template("a", "DeleteIfCreated"), template("b", "None")].into());
+    has_made(&mut world, "b");
+    world.settle();
+    world.templates.get_mut("a").unwrap()["spec"]["remediationAction"] = json!("enforce");
+    has_made_many(&mut world, 2510);
+    world.sticky = true;
+    leaves(&mut world, Required);
+    world.settle();
+    let told = World::status(&world.hub);
+    let noted = told.objects.iter().filter(|one| one.stays.is_none()).count();
+    assert_eq!(noted, 2500, "what stays takes no room");
+    let removal = told.removal.unwrap();
+    assert_eq!((removal.left.len(), removal.untold), (1, 10));
+    // The templates are gone, and with them their word.
+    world.templates.clear();
+    world.sticky = false;
+    let seen = world.observe();
+    assert_eq!(to_be_seen_gone(&Observed { local: Copy::Absent, ..seen }).len(), 2500);
+    world.settle();
+    let told = World::status(&world.hub).removal;
+    assert!(world.hub.is_none() || told.is_some_and(|told| told.untold == 10));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::world::{World, template};
 use crate::leave::agent::unsaid;
 use crate::policy::observed::Kind;
 use crate::policy_sync::observed::Copy;
-use crate::policy_sync::{Observed, mute, plan, report};
+use crate::policy_sync::{Observed, is_over, mute, plan, report, unsettled};
 use crate::work::trouble::{Trouble, TroubleKind};
 use crate::write::{Plan, Write};
 
@@ -42,7 +42,7 @@ fn blocked(seen: &Observed) -> Vec<BlockedObject> {
 fn why(seen: &Observed) -> String {
     let blocked = blocked(seen);
     let [one] = blocked.as_slice() else { panic!("{blocked:?}") };
-    assert_eq!(one.object, "what stays of it");
+    assert_eq!(one.object, "an account of what stays of it");
     assert!(one.since.is_some() && !one.refused);
     one.why.clone()
 }
@@ -126,8 +126,8 @@ fn a_policy_that_the_hub_has_lost_says_so_through_the_cluster() {
     let mut world = leaving();
     world.hub = None;
     world.unmarked = true;
-    let why = mute(&world.observe()).unwrap();
-    let said = unsaid(&BTreeMap::from([("root.p".to_string(), why)])).unwrap();
+    let what = unsettled(&world.observe()).unwrap();
+    let said = unsaid(&BTreeMap::from([("root.p".to_string(), what)])).unwrap();
     assert_eq!(
         said,
         "; policy root.p cannot say what stays of it: configurationpolicies were not read yet"
@@ -137,4 +137,17 @@ fn a_policy_that_the_hub_has_lost_says_so_through_the_cluster() {
     assert_eq!(mute(&world.observe()), None, "who stays has nothing to say");
     let many = (0..7).map(|index| (index.to_string(), String::new())).collect();
     assert!(unsaid(&many).unwrap().ends_with("; and 2 more"));
+}
+
+#[test]
+fn a_policy_that_neither_side_had_was_said_to_be_mute_for_ever() {
+    let mut world = leaving();
+    world.hub = None;
+    let gone = Observed { local: Copy::Absent, ..world.observe() };
+    let unseen = Observed { marked: Err("they are hidden".into()), ..gone.clone() };
+    assert!(mute(&unseen).is_some() && !is_over(&unseen), "it is to be looked at again");
+    assert!(report(&unseen).wake.is_some());
+    let seen = Observed { marked: Ok([].into()), ..gone };
+    assert!(mute(&seen).is_none() && is_over(&seen));
+    assert!(!is_over(&world.observe()), "its copy is there");
 }

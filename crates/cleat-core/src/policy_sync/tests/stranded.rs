@@ -10,7 +10,10 @@ use cleat_api::managedcluster::RemoveStrategy::{self, Needless, Required};
 
 use super::stories::{has_made, sent};
 use super::world::{CLUSTER, NAME, World, template};
-use crate::policy_sync::{is_untold, plan, stranded};
+use crate::policy_sync::{
+    Observed, is_forgotten, is_untold, plan, report, stranded, to_be_seen_gone, unsettled,
+};
+use crate::write::Write;
 
 /// A policy that is gone from the hub, though it was held there, on a cluster that leaves.
 fn lost(strategy: RemoveStrategy) -> World {
@@ -46,6 +49,66 @@ fn what_a_policy_left_that_the_hub_had_lost_was_on_no_record() {
         assert_eq!(names(&world), stays);
         assert!(!is_untold(&world.observe()));
     }
+}
+
+/// One of which everything was told that stays, and whose templates are gone.
+fn without_templates() -> World {
+    let mut world = lost(Required);
+    let enforced = world.templates.get_mut("a").unwrap();
+    enforced["spec"]["remediationAction"] = "enforce".into();
+    world.heard = stranded(&world.observe()).unwrap();
+    world.sticky = true;
+    world.settle();
+    assert!(world.templates.values().all(|one| one["metadata"]["deletionTimestamp"].is_string()));
+    assert!(world.local.is_some(), "it goes after its templates");
+    world.templates.clear();
+    world
+}
+
+#[test]
+fn what_a_lost_policy_was_to_prune_was_not_looked_at_again() {
+    let mut world = without_templates();
+    let due = to_be_seen_gone(&world.observe());
+    assert_eq!(due.iter().map(|one| &*one.uid).collect::<Vec<_>>(), ["uid-a"]);
+    for still in [Ok(due.clone()), Err("no answer".to_string())] {
+        let seen = Observed { still, ..world.observe() };
+        assert_eq!(plan(&seen), crate::write::Plan::new(), "its copy went");
+        assert!(report(&seen).wake.is_some(), "no watch tells of it");
+        let said = unsettled(&seen).unwrap();
+        let expected = match seen.still {
+            Ok(_) => "waits for configmaps shop/a: it is there though its template is gone",
+            Err(_) => "waits for what it made, which has to be seen gone: no answer",
+        };
+        assert!(said.starts_with(expected), "{said}");
+    }
+    // Whoever lets it stay after all is told of it first.
+    world.leaving = Some(Needless);
+    let seen = Observed { still: Ok(due), ..world.observe() };
+    let left = stranded(&seen).unwrap();
+    assert!(left.iter().any(|one| one.uid == "uid-a") && is_untold(&seen), "{left:?}");
+    world.heard = left;
+    world.settle();
+    assert!(world.local.is_none());
+    // And what is gone holds nothing up.
+    let mut world = without_templates();
+    world.settle();
+    assert!(world.local.is_none());
+}
+
+#[test]
+fn a_cluster_that_does_not_store_what_is_noted_in_a_copy_leaves_all_the_same() {
+    let mut world = lost(Required);
+    world.heard = stranded(&world.observe()).unwrap();
+    let mut seen = world.observe();
+    let note = plan(&seen).into_iter().flatten().next().unwrap();
+    let mut answer = world.local.clone().unwrap();
+    answer["status"].as_object_mut().unwrap().remove("objects");
+    assert!(is_forgotten(&note.write, &answer));
+    answer["status"]["objects"] = serde_json::json!([{ "resource": "configmaps", "name": "a" }]);
+    assert!(!is_forgotten(&note.write, &answer));
+    seen.place.forgets = true;
+    let next = plan(&seen).into_iter().flatten();
+    assert!(next.into_iter().all(|one| matches!(one.write, Write::Delete { .. })));
 }
 
 #[test]

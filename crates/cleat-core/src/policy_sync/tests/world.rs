@@ -166,6 +166,7 @@ impl World {
                 hub_namespace: CLUSTER.into(),
                 own_hub: false,
                 lacks_namespace: false,
+                forgets: false,
             },
             name: NAME.into(),
             replica,

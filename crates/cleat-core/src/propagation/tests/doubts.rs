@@ -114,43 +114,84 @@ fn old() -> Observed {
     seen
 }
 
-fn since(bindings: i64, sets: i64, placements: i64) -> Asked {
-    let [bindings, sets, placements] =
-        [bindings, sets, placements].map(|second| Timestamp::from_second(second).unwrap());
-    Asked::Since { bindings, sets, placements }
+fn since(kinds: [i64; 4]) -> Asked {
+    let [bindings, sets, placements, rules] =
+        kinds.map(|second| Timestamp::from_second(second).unwrap());
+    Asked::Since { bindings, sets, placements, rules: Some(rules) }
+}
+
+/// The policy is bound to a rule instead, and that is not there.
+fn without_rule(seen: &mut Observed) {
+    let reference = json!({ "kind": "PlacementRule", "name": "old" });
+    seen.bindings = vec![binding("bind", "", json!({ "placementRef": reference }))];
+    seen.decided = [(Source::Rule("old".into()), Decided::NoPlacement)].into();
 }
 
 #[test]
 fn a_copy_stays_where_what_placed_it_went_with_its_definition() {
-    let cases: [(Change<'_>, [i64; 3], &str); 3] = [
-        (&|seen| seen.bindings.clear(), [501, 0, 0], "there is no PlacementBinding of it"),
+    let cases: [(Change<'_>, [i64; 4], &str); 4] = [
+        (&|seen| seen.bindings.clear(), [501, 0, 0, 0], "there is no PlacementBinding of it"),
         (
             &|seen| {
                 let subjects = json!([{ "kind": "PolicySet", "name": "s" }]);
                 seen.bindings = vec![binding("bind", "all", json!({ "subjects": subjects }))];
             },
-            [0, 501, 0],
+            [0, 501, 0, 0],
             "there is no PolicySet s",
         ),
         (
             &|seen| decide(seen, "all", Decided::NoPlacement),
-            [0, 0, 501],
+            [0, 0, 501, 0],
             "there is no Placement all",
         ),
+        (&without_rule, [0, 0, 0, 501], "there is no PlacementRule old"),
     ];
-    for (change, [bindings, sets, placements], words) in cases {
+    for (change, kinds, words) in cases {
         let mut seen = old();
         change(&mut seen);
         // What a human took away from kinds that stayed is taken away.
-        seen.asked = since(500, 500, 500);
+        seen.asked = since([500; 4]);
         assert_eq!(verbs(&seen), "delete a, delete b", "{words}");
-        seen.asked = since(bindings, sets, placements);
+        seen.asked = since(kinds);
         assert_eq!(verbs(&seen), "", "{words}");
         seen.unsure_since = Some(now());
         later(&mut seen, 10);
         let message = message_of(&seen, "a");
         assert!(message.contains(words) && message.contains("delete Policy a/team.p"), "{message}");
     }
+}
+
+#[test]
+fn what_is_missing_is_named_though_both_kinds_are_new() {
+    let mut seen = old();
+    let subjects = json!([{ "kind": "PolicySet", "name": "s" }]);
+    seen.bindings = vec![binding("bind", "all", json!({ "subjects": subjects }))];
+    seen.asked = since([501, 501, 0, 0]);
+    seen.unsure_since = Some(now());
+    later(&mut seen, 10);
+    let message = message_of(&seen, "a");
+    assert!(message.contains("there is no PolicySet s"), "{message}");
+}
+
+#[test]
+fn a_copy_stays_while_the_definition_of_what_placed_it_is_going() {
+    let mut seen = old();
+    without_rule(&mut seen);
+    let placements = Timestamp::MIN;
+    let (bindings, sets) = (placements, placements);
+    seen.asked = Asked::Since { bindings, sets, placements, rules: None };
+    assert_eq!(verbs(&seen), "");
+    // One that is missing for good hides none that is not.
+    seen.bindings.push(binding("another", "all", json!({})));
+    decide(&mut seen, "all", Decided::NoPlacement);
+    assert_eq!(verbs(&seen), "");
+    seen.asked = since([500; 4]);
+    assert_eq!(verbs(&seen), "delete a, delete b");
+    // Nobody else needs the kind.
+    let mut seen = old();
+    decide(&mut seen, "all", settled(&["a"]));
+    seen.asked = Asked::Since { bindings, sets, placements, rules: None };
+    assert_eq!(verbs(&seen), "delete b");
 }
 
 #[test]

@@ -10,6 +10,7 @@ use cleat_api::managedcluster::taint;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::write::Outcome;
 
 /// Copies on a and b, and then only a is chosen.
 fn left() -> Observed {
@@ -205,8 +206,16 @@ fn a_copy_that_does_not_go_is_told_of_with_what_its_cluster_says() {
     let status = told(&seen);
     assert_eq!(status["status"].as_array().unwrap().len(), 1);
     seen.root = None;
-    let verdict = report(&seen, &vec![], &[]);
+    let mut verdict = report(&seen, &vec![], &[]);
     assert_eq!((verdict.events.len(), verdict.status), (1, None));
+    // The copy is all that is left to be looked at.
+    let Write::Create(event) = &events(&seen, &verdict.events)[0].write else { panic!() };
+    assert_eq!(event["metadata"]["namespace"], "b");
+    let about = &event["involvedObject"];
+    assert_eq!((&about["namespace"], &about["name"]), (&json!("b"), &json!("team.p")));
+    assert_eq!(about["uid"], "uid-b");
+    let done = [Outcome::Done(Value::Null)];
+    assert_eq!(written(&mut verdict.told, &verdict.events, &done), None);
     seen.told = verdict.told;
     assert_eq!(report(&seen, &vec![], &[]).events, []);
 

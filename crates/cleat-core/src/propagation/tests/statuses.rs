@@ -162,7 +162,7 @@ fn what_cannot_be_written_is_told_and_tried_again() {
 #[test]
 fn events_are_about_the_root() {
     let seen = seen();
-    let event = Event { warning: true, message: "x".repeat(3000) };
+    let event = Event { warning: true, message: "x".repeat(3000), cluster: None };
     let actions = events(&seen, &[event.clone(), event]);
     assert_ne!(actions[0].target.id.name, actions[1].target.id.name);
     let Write::Create(object) = &actions[0].write else { panic!() };

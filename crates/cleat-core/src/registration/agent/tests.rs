@@ -63,6 +63,7 @@ fn a_cluster_says_how_it_is_once() {
     assert_eq!(status["allocatable"], json!({ "cpu": "7", "memory": "16Gi" }));
     assert_eq!(status["version"], json!({ "kubernetes": "v1.36.0" }));
     let claims = json!([
+        { "name": "clusterid.cleat.dev", "value": "id-1" },
         { "name": "hubhash.cleat.dev", "value": "hash-1" },
         { "name": "id.k8s.io", "value": "id-1" },
         { "name": "kubeversion.open-cluster-management.io", "value": "v1.36.0" },
@@ -111,16 +112,18 @@ fn claims_are_sorted_and_bounded_and_may_replace_ours() {
     claims.push(claim(ID_CLAIM.to_string(), "own"));
     claims.push(claim(HUB_HASH_CLAIM.to_string(), "another hub's"));
     claims.push(claim(AGENT_NAMESPACE_CLAIM.to_string(), "another's"));
+    claims.push(claim(CLUSTER_ID_CLAIM.to_string(), "another"));
     let given = [(ID_CLAIM, "id-1"), (VERSION_CLAIM, "v1")];
-    let own = [(HUB_HASH_CLAIM, "hash-1"), (AGENT_NAMESPACE_CLAIM, "")];
+    let own = [(CLUSTER_ID_CLAIM, "id-1"), (HUB_HASH_CLAIM, "hash-1"), (AGENT_NAMESPACE_CLAIM, "")];
     let all = known(&claims, given, own);
-    assert_eq!(all.len(), MOST_CLAIMS + 3);
-    // Which ledgers are ours, and where it lives, nobody but the agent may say.
-    assert_eq!((&*all[0].name, &*all[0].value), (HUB_HASH_CLAIM, "hash-1"));
+    assert_eq!(all.len(), MOST_CLAIMS + 4);
+    // Which cluster it is, which ledgers are ours, and where it lives, nobody but the agent may say.
+    assert_eq!((&*all[0].name, &*all[0].value), (CLUSTER_ID_CLAIM, "id-1"));
+    assert_eq!((&*all[1].name, &*all[1].value), (HUB_HASH_CLAIM, "hash-1"));
     assert!(all.iter().all(|one| one.name != AGENT_NAMESPACE_CLAIM));
-    assert_eq!((&*all[1].name, &*all[1].value), (ID_CLAIM, "own"));
-    assert_eq!(all[3].name, "x00");
-    assert!(all[3..].is_sorted());
+    assert_eq!((&*all[2].name, &*all[2].value), (ID_CLAIM, "own"));
+    assert_eq!(all[4].name, "x00");
+    assert!(all[4..].is_sorted());
 }
 
 #[test]

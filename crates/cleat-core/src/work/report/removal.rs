@@ -176,17 +176,22 @@ fn holds_foreign(seen: &Observed, book: &Book, id: &Id) -> Option<String> {
     if others.is_empty() { None } else { Contents::Foreign(others).why_kept() }
 }
 
-/// Everything of the ledger that is still there, in order.
+/// Everything of the ledger that is still there, in order, but for what other works of this hub take
+/// away or tell of.
 fn left(seen: &Observed, book: &Book) -> Vec<LeftObject> {
     let present = book.ids().into_iter().filter_map(|id| match seen.live.get(id) {
         Some(Seen::Present(present)) => Some((id, present)),
         _ => None,
     });
-    let left = present.map(|(id, present)| {
+    let left = present.filter_map(|(id, present)| {
         let recorded = book.recorded_uid(id);
         let (why, stays) = match retire::wish(seen, book, id, present) {
             _ if recorded.is_some_and(|uid| uid != present.uid) => {
                 ("somebody made it anew".to_string(), Stays::NotOurs)
+            }
+            Ownership::Owned if retire::is_left_to_others(seen, present) => return None,
+            Ownership::Owned if retire::is_kept_elsewhere(seen, id, present) => {
+                ("another work keeps it".to_string(), Stays::Declared)
             }
             Ownership::Kept(field) => (format!("kept by {field}"), Stays::Declared),
             Ownership::Undecided(problem) => (problem, Stays::Declared),
@@ -203,7 +208,7 @@ fn left(seen: &Observed, book: &Book) -> Vec<LeftObject> {
             },
         };
         let uid = present.uid.clone();
-        LeftObject { uid, why, stays: Some(stays), ..listed(seen, book, id) }
+        Some(LeftObject { uid, why, stays: Some(stays), ..listed(seen, book, id) })
     });
     left.collect()
 }

@@ -7,7 +7,9 @@ use std::{format, println, vec};
 
 use cleat_api::manifestwork::Keep;
 
-use super::world::{Broken, Dice, KINDS, World, id, keep_only, present};
+use super::world::{
+    Broken, Dice, WITH_NAMESPACE, WITHOUT_NAMESPACE, World, id, keep_only, present,
+};
 use crate::work::ledger::LEDGER_FINALIZER;
 use crate::work::observed::{Hub, Ledger, Observed, Origin, Place, Present, Seen, Wanted};
 use crate::work::{plan, report};
@@ -34,9 +36,11 @@ enum Fault {
     GarbledManifestsDropped,
     OrderIgnored,
     WorkLetGoEarly,
+    MindChangedWhileGoing,
+    CompleteIsNotRecorded,
 }
 
-const FAULTS: [Fault; 15] = [
+const FAULTS: [Fault; 17] = [
     Fault::UnknownIsAbsent,
     Fault::AcceptedIsGone,
     Fault::RefusedIsForgotten,
@@ -52,6 +56,8 @@ const FAULTS: [Fault; 15] = [
     Fault::GarbledManifestsDropped,
     Fault::OrderIgnored,
     Fault::WorkLetGoEarly,
+    Fault::MindChangedWhileGoing,
+    Fault::CompleteIsNotRecorded,
 ];
 
 /// The planner, with one mistake in what it sees or in what is made of its plan.
@@ -94,6 +100,21 @@ fn faulty(fault: Fault, seen: &Observed) -> Plan {
         Fault::RecordedUidIgnored => {
             if let Ledger::Present(book) = &mut seen.ledger {
                 book.applied.values_mut().for_each(|applied| applied.uid.clear());
+            }
+        }
+        Fault::MindChangedWhileGoing => {
+            if let (Hub::Work(work), Ledger::Present(book)) = (&seen.hub, &mut seen.ledger)
+                && book.deleting
+            {
+                for (id, claim) in &mut book.claims {
+                    let keep = work.keep.as_ref().unwrap();
+                    claim.kept = keep.keeps(&id.group, &id.resource, &id.namespace, &id.name);
+                }
+            }
+        }
+        Fault::CompleteIsNotRecorded => {
+            if matches!(&seen.hub, Hub::Work(work) if work.is_complete() && !work.deleting) {
+                return vec![];
             }
         }
         Fault::UnmappedManifestsDropped => {
@@ -273,32 +294,69 @@ fn history(seed: u64, fault: Fault) -> Result<(), Broken> {
         world.pass_time(|| dice.roll(2) == 0);
         let name = NAMES[dice.roll(2)];
         let seen = world.observe(name, || dice.roll(5) > 0);
-        edit(&mut world, &mut dice, name);
+        edit(&mut world, &mut dice, name, WITHOUT_NAMESPACE);
+        if dice.roll(8) == 0 {
+            let frozen = id(dice.roll(WITHOUT_NAMESPACE));
+            if !world.frozen.remove(&frozen) {
+                world.frozen.insert(frozen);
+            }
+        }
         meanwhile(&mut world, &mut dice, fault, name)?;
         let budget = dice.roll(6);
         pass(&mut world, fault, name, &seen, budget)?;
     }
     world.guarded.clear();
+    world.frozen.clear();
     for work in world.works.values_mut() {
         work.unmapped.clear();
         work.garbled = false;
     }
     settle(&mut world, fault)?;
     check_converged(&world)?;
+    complete(&mut world, &mut dice, fault)?;
     leave(&mut world, &mut dice, fault)
+}
+
+/// The first work may be done with, and change its mind about what stays only then.
+fn complete(world: &mut World, dice: &mut Dice, fault: Fault) -> Result<(), Broken> {
+    let work = world.works.get_mut("one").ok_or("work one went by itself")?;
+    if dice.roll(3) > 0 {
+        return Ok(());
+    }
+    work.complete = true;
+    work.keep =
+        if dice.roll(2) == 0 { Keep::Everything } else { keep_only(dice.roll(WITHOUT_NAMESPACE)) };
+    work.version += 1;
+    let (keep, asked) = (work.keep.clone(), work.wanted.clone());
+    settle(world, fault)?;
+    let Some(book) = world.ledger("one") else { return Ok(()) };
+    for id in asked.into_keys().map(id).filter(|id| book.claims.contains_key(id)) {
+        let kept = keep.keeps(&id.group, &id.resource, &id.namespace, &id.name);
+        if kept && world.objects.contains_key(&id) && !book.is_kept(&id) {
+            return Err(format!("that {id} is to stay is not on record"));
+        }
+    }
+    Ok(())
 }
 
 /// A world with a past: two works after some edits, meddling and crashes, and quiet since.
 pub(super) fn with_a_past(seed: u64) -> (World, Dice) {
+    past_of(seed, &[(0, 1), (1, 1), (2, 1), (3, 1)], &[(0, 1)])
+}
+
+/// The same of other works. Where nobody asks for the namespace there is none.
+pub(super) fn past_of(seed: u64, one: &[(usize, u8)], two: &[(usize, u8)]) -> (World, Dice) {
     let mut dice = Dice(seed);
     let mut world = World::default();
-    world.ask("one", &[(0, 1), (1, 1), (2, 1), (3, 1)]);
-    world.ask("two", &[(0, 1)]);
+    world.ask("one", one);
+    world.ask("two", two);
+    let namespace = one.iter().chain(two).any(|(index, _)| *index >= WITHOUT_NAMESPACE);
+    let kinds = if namespace { WITH_NAMESPACE } else { WITHOUT_NAMESPACE };
     for _ in 0..20 {
         world.pass_time(|| dice.roll(2) == 0);
         let name = NAMES[dice.roll(2)];
         let seen = world.observe(name, || dice.roll(5) > 0);
-        edit(&mut world, &mut dice, name);
+        edit(&mut world, &mut dice, name, kinds);
         let budget = dice.roll(6);
         pass(&mut world, Fault::None, name, &seen, budget)
             .unwrap_or_else(|broken| panic!("{broken}"));
@@ -319,6 +377,34 @@ pub(super) fn end_alone(world: &mut World, name: &'static str) {
             .unwrap_or_else(|broken| panic!("{broken}"));
     }
     panic!("the work never let go");
+}
+
+/// Lets both works do what they have to do: one of them before the other, if that is said, or else both at
+/// the same time, in this order or the other.
+pub(super) fn end_both(world: &mut World, first: Option<&'static str>, in_order: bool) {
+    let mut names = NAMES;
+    if !in_order {
+        names.reverse();
+    }
+    for _ in 0..60 {
+        world.pass_time(|| true);
+        if world.works.is_empty() {
+            return;
+        }
+        for name in names {
+            if first.is_some_and(|first| first != name && world.works.contains_key(first)) {
+                continue;
+            }
+            if let Some(work) = world.works.get_mut(name).filter(|work| !work.deleting) {
+                work.deleting = true;
+                work.version += 1;
+            }
+            let seen = world.observe(name, || true);
+            pass(world, Fault::None, name, &seen, usize::MAX)
+                .unwrap_or_else(|broken| panic!("{broken}"));
+        }
+    }
+    panic!("the works never let go");
 }
 
 /// Lets one work that stays, and nobody else, do all it has to do.
@@ -352,8 +438,8 @@ fn meanwhile(world: &mut World, dice: &mut Dice, fault: Fault, name: &str) -> Re
 }
 
 /// One change by somebody, between the look and the act.
-fn edit(world: &mut World, dice: &mut Dice, name: &'static str) {
-    let index = dice.roll(KINDS.len());
+fn edit(world: &mut World, dice: &mut Dice, name: &'static str, kinds: usize) {
+    let index = dice.roll(kinds);
     let content = dice.roll(3) as u8;
     let choice = dice.roll(14);
     if let 0 | 1 = choice {
@@ -397,10 +483,11 @@ fn leave(world: &mut World, dice: &mut Dice, fault: Fault) -> Result<(), Broken>
     work.version += 1;
     match dice.roll(4) {
         0 => work.keep = Keep::Everything,
-        1 => work.keep = keep_only(dice.roll(KINDS.len())),
+        1 => work.keep = keep_only(dice.roll(WITHOUT_NAMESPACE)),
         2 => work.keep = Keep::Nothing,
         _ => {}
     }
+    work.decided = Some(work.keep.clone());
     let (keep, keep_adopted) = (work.keep.clone(), work.keep_adopted);
     let asked: BTreeSet<usize> = work.wanted.keys().copied().collect();
     let mut shared = world.works.get("two").map(|two| two.wanted.clone()).unwrap_or_default();
@@ -410,11 +497,23 @@ fn leave(world: &mut World, dice: &mut Dice, fault: Fault) -> Result<(), Broken>
         world.pass_time(|| dice.roll(2) == 0);
         let seen = world.observe("one", || dice.roll(5) > 0);
         if dice.roll(5) == 0 && turn < 8 {
-            world.guarded.insert(id(dice.roll(KINDS.len())));
+            world.guarded.insert(id(dice.roll(WITHOUT_NAMESPACE)));
+        }
+        if dice.roll(5) == 0 && turn < 8 {
+            world.frozen.insert(id(dice.roll(WITHOUT_NAMESPACE)));
+        }
+        if world.ledger("one").is_some_and(|book| book.deleting)
+            && dice.roll(3) == 0
+            && let Some(one) = world.works.get_mut("one")
+        {
+            // Somebody changes their mind when it is too late.
+            one.keep = [Keep::Nothing, Keep::Everything][dice.roll(2)].clone();
+            one.keep_adopted = dice.roll(2) == 0;
+            one.version += 1;
         }
         if dice.roll(6) == 0 {
             // Somebody makes an object anew, as their own, while the work is going.
-            let index = dice.roll(KINDS.len());
+            let index = dice.roll(WITHOUT_NAMESPACE);
             world.meddle(index, 9, dice.roll(2) == 0);
             if !shared.contains_key(&index) && !theirs.contains(&index) {
                 theirs.push(index);
@@ -422,7 +521,7 @@ fn leave(world: &mut World, dice: &mut Dice, fault: Fault) -> Result<(), Broken>
         }
         if dice.roll(6) == 0 {
             // The other work takes over what this one is about to delete.
-            let index = dice.roll(KINDS.len());
+            let index = dice.roll(WITHOUT_NAMESPACE);
             if let Some(two) = world.works.get_mut("two") {
                 two.keep = Keep::Nothing;
                 two.keep_adopted = false;
@@ -436,6 +535,7 @@ fn leave(world: &mut World, dice: &mut Dice, fault: Fault) -> Result<(), Broken>
         pass(world, fault, "one", &seen, budget)?;
     }
     world.guarded.clear();
+    world.frozen.clear();
     settle(world, fault)?;
     if world.works.contains_key("one") {
         return Err("the work never let go".into());

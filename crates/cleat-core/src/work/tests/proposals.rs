@@ -9,7 +9,7 @@ use cleat_api::manifestwork::Keep;
 use serde_json::{Value, json};
 
 use super::histories::{go_on_alone, rest, with_a_past};
-use super::world::{Dice, HubWork, KINDS, World, id, keep_only, present};
+use super::world::{Dice, HubWork, WITHOUT_NAMESPACE, World, id, keep_only, present};
 use crate::id::{Id, Target};
 use crate::work::observed::{Hub, Ledger, Observed, Place, Present, Seen};
 use crate::work::outlook::{Foreseen, Prospect};
@@ -103,7 +103,7 @@ fn alone(seen: &Observed) -> Vec<Foreseen> {
 /// What somebody thinks of making of a work.
 fn propose(work: &mut HubWork, dice: &mut Dice) {
     for _ in 0..=dice.roll(3) {
-        let index = dice.roll(KINDS.len());
+        let index = dice.roll(WITHOUT_NAMESPACE);
         let content = u8::try_from(dice.roll(3)).unwrap();
         match dice.roll(8) {
             0..=2 if work.wanted.len() > 1 => drop(work.wanted.remove(&index)),
@@ -136,7 +136,7 @@ fn compare(seed: u64, fault: Fault) -> Result<(), String> {
         rest(&mut world);
     }
     if dice.roll(3) == 0 {
-        let index = dice.roll(KINDS.len());
+        let index = dice.roll(WITHOUT_NAMESPACE);
         world.meddle(index, 1, dice.roll(2) == 0);
     }
     world.cascades = true;

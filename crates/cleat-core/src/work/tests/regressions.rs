@@ -2,7 +2,8 @@
 //! about it that surprised them, and threads in which they said so. Each test is named after it.
 
 mod deletion;
-mod told;
+mod shared;
+pub(super) mod told;
 
 use std::format;
 use std::vec;

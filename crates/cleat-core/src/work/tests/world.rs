@@ -8,20 +8,23 @@ use std::sync::Arc;
 use std::vec::Vec;
 use std::{format, vec};
 
-use cleat_api::manifestwork::{Keep, ManifestWorkStatus, OrphanRule};
+use cleat_api::managedcluster::RemoveStrategy;
+use cleat_api::manifestwork::{Keep, ManifestWorkStatus, OrphanRule, Removal};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde_json::{Value, json};
 
 use crate::id::{Id, Target};
 use crate::work::WORK_FINALIZER;
+use crate::work::contents::{Contents, Found, judge};
 use crate::work::observed::*;
 use crate::work::ownership::{LEDGER_KIND, kept_by_name, ledger_target};
 use crate::work::repair::Repairs;
-use crate::work::retire::is_held;
+use crate::work::retire::{is_held, keeps};
 use crate::work::trouble::Trouble;
 use crate::write::{Action, Outcome, Refusal, Side, Write};
 
-pub(crate) const KINDS: [(&str, &str, &str, &str); 4] = [
+const KINDS: [(&str, &str, &str, &str); 5] = [
     ("", "ConfigMap", "configmaps", "a"),
     ("", "ConfigMap", "configmaps", "b"),
     ("example.com", "Widget", "widgets", "w"),
@@ -31,11 +34,17 @@ pub(crate) const KINDS: [(&str, &str, &str, &str); 4] = [
         "customresourcedefinitions",
         "widgets.example.com",
     ),
+    ("", "Namespace", "namespaces", "n"),
 ];
+
+/// Most worlds know nothing of the namespace.
+pub(crate) const WITHOUT_NAMESPACE: usize = 4;
+pub(crate) const WITH_NAMESPACE: usize = 5;
 
 pub(crate) fn id(index: usize) -> Id {
     let (group, _, resource, name) = KINDS[index];
-    let namespace = if resource == "customresourcedefinitions" { "" } else { "n" };
+    let wide = matches!(resource, "customresourcedefinitions" | "namespaces");
+    let namespace = if wide { "" } else { "n" };
     Id {
         group: group.into(),
         resource: resource.into(),
@@ -88,6 +97,11 @@ pub(crate) struct HubWork {
     pub(crate) garbled: bool,
     pub(crate) keep: Keep,
     pub(crate) keep_adopted: bool,
+    /// What it said when its deletion began, where it says something else since.
+    pub(crate) decided: Option<Keep>,
+    pub(crate) complete: bool,
+    /// What the hub was told to stay.
+    pub(crate) removal: Option<Removal>,
 }
 
 #[derive(Default)]
@@ -96,11 +110,16 @@ pub(crate) struct World {
     pub(crate) objects: BTreeMap<Id, Value>,
     /// Deletes of these are refused by a webhook.
     pub(crate) guarded: BTreeSet<Id>,
+    /// Changes of these are.
+    pub(crate) frozen: BTreeSet<Id>,
     pub(crate) troubles: BTreeMap<&'static str, BTreeMap<Id, Trouble>>,
     pub(crate) repairs: BTreeMap<(&'static str, Id), Repairs>,
     pub(crate) clock: i64,
-    /// Objects of a definition go with it, and nobody can make others before it is back.
+    /// Objects of a definition go with it, and nobody can make others before it is back; and so they
+    /// do with their namespace.
     pub(crate) cascades: bool,
+    /// The cluster leaves its hub in this way.
+    pub(crate) leaving: Option<RemoveStrategy>,
     undefined: bool,
     last: u64,
 }
@@ -129,6 +148,9 @@ impl World {
                 garbled: false,
                 keep: Keep::Nothing,
                 keep_adopted: false,
+                decided: None,
+                complete: false,
+                removal: None,
             },
         );
     }
@@ -151,7 +173,8 @@ impl World {
     /// gone take with them, through the collector, what bears their mark alone.
     pub(crate) fn pass_time(&mut self, mut lets_go: impl FnMut() -> bool) {
         self.clock += 1;
-        let defined = self.objects.contains_key(&id(3));
+        let (defined, spaced) =
+            (self.objects.contains_key(&id(3)), self.objects.contains_key(&id(4)));
         self.objects.retain(|id, object| {
             let dying = object["metadata"]["deletionTimestamp"].is_string();
             let ledger = id.resource == "appliedmanifestworks";
@@ -174,6 +197,9 @@ impl World {
         if self.cascades && defined && !there {
             self.objects.remove(&id(2));
             self.undefined = true;
+        }
+        if self.cascades && spaced && !self.objects.contains_key(&id(4)) {
+            self.objects.retain(|one, _| one.namespace.is_empty());
         }
     }
 
@@ -202,7 +228,11 @@ impl World {
                 keep_adopted: work.keep_adopted,
                 on_record: None,
                 read_only: ReadOnly::default(),
-                status: ManifestWorkStatus::default(),
+                status: ManifestWorkStatus {
+                    conditions: work.complete.then(complete).into_iter().collect(),
+                    removal: work.removal.clone(),
+                    ..ManifestWorkStatus::default()
+                },
             }),
         };
         let ledger = match self.objects.get(&ledger_target("hub", name).id) {
@@ -245,11 +275,66 @@ impl World {
                 .filter(|((of, _), _)| *of == name)
                 .filter_map(|((_, id), repairs)| Some((id.clone(), repairs.not_before()?)))
                 .collect(),
+            quarrels: self
+                .repairs
+                .iter()
+                .filter(|((of, _), _)| *of == name)
+                .filter_map(|((_, id), repairs)| Some((id.clone(), repairs.quarrel_until()?)))
+                .collect(),
             troubles: self.troubles.get(name).cloned().unwrap_or_default(),
-            leaving: None,
-            contents: BTreeMap::new(),
+            leaving: self.leaving,
+            contents: self.contents(name),
             told: vec![],
+            kept_elsewhere: Ok(self.kept_elsewhere(name)),
         }
+    }
+
+    /// What the namespace holds, once everything else that a work holds was let go of.
+    fn contents(&self, name: &str) -> BTreeMap<Id, Contents> {
+        let Some(book) = self.ledger(name).filter(|book| book.deleting) else {
+            return BTreeMap::new();
+        };
+        let left = |one: &&Id| {
+            self.objects.get(*one).is_some_and(|object| present(object).is_held_by(&book))
+        };
+        let others_left = book.ids().into_iter().filter(|one| **one != id(4)).any(|one| left(&one));
+        let there = book.ids().contains(&id(4)) && self.objects.contains_key(&id(4));
+        match self.leaving == Some(RemoveStrategy::Required) && there && !others_left {
+            true => [(id(4), judge(&self.inside(), "hub"))].into(),
+            false => BTreeMap::new(),
+        }
+    }
+
+    /// Everything in the namespace.
+    pub(crate) fn inside(&self) -> Vec<Found> {
+        let inside = self.objects.iter().filter(|(one, _)| one.namespace == "n");
+        let found = inside.map(|(one, object)| {
+            let Present { uid, terminating, owners, .. } = present(object);
+            let terminating = terminating.is_some();
+            Found {
+                id: one.clone(),
+                uid,
+                terminating,
+                owners,
+                account: None,
+                labels: BTreeMap::new(),
+                finalizers: vec![],
+            }
+        });
+        found.collect()
+    }
+
+    /// What the ledgers of the other works keep, where the cluster is to be emptied.
+    fn kept_elsewhere(&self, name: &str) -> BTreeMap<Id, String> {
+        if self.leaving != Some(RemoveStrategy::Required) {
+            return BTreeMap::new();
+        }
+        let own = ledger_target("hub", name).id;
+        let ledgers = self
+            .objects
+            .iter()
+            .filter(|(id, _)| id.resource == "appliedmanifestworks" && id.name != own.name);
+        ledgers.flat_map(|(_, object)| keeps(&book(object))).collect()
     }
 
     /// Performs one action as an API server would, and says if a promise was broken by it.
@@ -278,7 +363,7 @@ impl World {
     }
 
     fn on_hub(&mut self, name: &'static str, action: &Action) -> Result<Outcome, Broken> {
-        let Write::Merge(patch) = &action.write else {
+        let (Write::Merge(patch) | Write::MergeStatus(patch)) = &action.write else {
             return Err(format!("{action:?} on the hub"));
         };
         let ledger_there = self.objects.contains_key(&ledger_target("hub", name).id);
@@ -287,6 +372,10 @@ impl World {
             return Ok(Outcome::Conflict("stale".into()));
         }
         work.version += 1;
+        if let Write::MergeStatus(patch) = &action.write {
+            work.removal = serde_json::from_value(patch["status"]["removal"].clone()).unwrap();
+            return Ok(Outcome::Done(Value::Null));
+        }
         work.finalizers = finalizers(patch);
         if work.deleting && !work.finalizers.iter().any(|f| f == WORK_FINALIZER) {
             if ledger_there {
@@ -304,6 +393,10 @@ impl World {
             self.check_written_down(name, action)?;
         }
         let current = self.objects.get(id).cloned();
+        let changes = matches!(action.write, Write::Replace(_) | Write::Merge(_));
+        if changes && self.frozen.contains(id) {
+            return Ok(refused());
+        }
         match &action.write {
             Write::Create(object) => {
                 if current.is_some() {
@@ -359,12 +452,7 @@ impl World {
                     return Ok(Outcome::Conflict("stale".into()));
                 }
                 if self.guarded.contains(id) {
-                    let message = "admission webhook \"guard\" denied the request: not yet".into();
-                    return Ok(Outcome::Refused(Refusal {
-                        code: 403,
-                        reason: "Forbidden".into(),
-                        message,
-                    }));
+                    return Ok(refused());
                 }
                 if !is_ledger {
                     self.check_may_delete(name, id, &current)?;
@@ -414,7 +502,12 @@ impl World {
             return Err(format!("{id} was made anew by somebody else, and deleted"));
         }
         if let Some(work) = self.works.get(name).filter(|work| work.deleting)
-            && work.keep.keeps(&id.group, &id.resource, &id.namespace, &id.name)
+            && work.decided.as_ref().unwrap_or(&work.keep).keeps(
+                &id.group,
+                &id.resource,
+                &id.namespace,
+                &id.name,
+            )
         {
             return Err(format!("{id} was to be kept"));
         }
@@ -440,6 +533,15 @@ impl World {
             None => Ok(()),
         }
     }
+}
+
+fn refused() -> Outcome {
+    let message = "admission webhook \"guard\" denied the request: not yet".into();
+    Outcome::Refused(Refusal { code: 403, reason: "Forbidden".into(), message })
+}
+
+fn complete() -> Condition {
+    super::regressions::told::condition("Complete", "True", 1)
 }
 
 fn wanted(work: &HubWork) -> Vec<Wanted> {
@@ -528,10 +630,12 @@ fn book(object: &Value) -> Book {
         agent_id: text(&object["spec"]["agentID"]),
         claims: list(&object["spec"]["claims"])
             .iter()
-            .map(|entry| {
+            .flat_map(|entry| {
                 let origin =
                     if entry["origin"] == "Adopted" { Origin::Adopted } else { Origin::Created };
-                (id(entry), Claim { origin, kept: entry["kept"] == true })
+                let claim = Claim { origin, kept: entry["kept"] == true };
+                let names = list(&entry["names"]).into_iter();
+                names.map(move |name| (Id { name: text(&name), ..id(entry) }, claim))
             })
             .collect(),
         applied: list(&object["status"]["appliedResources"])

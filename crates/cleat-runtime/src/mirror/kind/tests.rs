@@ -54,6 +54,19 @@ async fn what_was_seen_counts_for_a_while_after_the_connection_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_a_kind_that_cannot_be_watched_nothing_is_known_however_lately_it_was_listed() {
+    let mut kind = Kind::new();
+    let a = id("a");
+    kind.care(&a, "v1");
+    listed(&mut kind, &["a"]);
+    let (told, _) = kind.down(&Fault::Unwatchable, Instant::now());
+    assert_eq!(told.len(), 1, "and that is news");
+    assert_eq!(kind.look(&a, Instant::now()), Look::Unknown(Reason::Unwatchable));
+    assert_eq!(kind.up(Instant::now()).len(), 1);
+    assert!(matches!(kind.look(&a, Instant::now()), Look::Present(_)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_kind_is_unserved_only_when_every_version_is() {
     let mut kind = Kind::new();
     let a = id("a");

@@ -2,7 +2,6 @@
 //! the rights that it takes away, and no others.
 
 use anyhow::{Context as _, Result};
-use cleat_agent::leave::clean::take_agent_away;
 use cleat_agent::registration::Keep;
 use cleat_api::managedcluster::RemoveStrategy::Required;
 use cleat_api::managedcluster::{AGENT_NAMESPACE_CLAIM, ManagedCluster};
@@ -157,13 +156,37 @@ async fn the_agent_of_a_lost_cluster_was_on_no_record() -> Result<()> {
     assert!(own.iter().all(|one| there.contains(one)), "{there:?}");
     assert_eq!((report.stays, report.stuck), (vec![], vec![]));
     deployed.all::<Deployment>().get(NAME).await.context("nobody asked for it")?;
+    let [_, said] = deployed.party.cleaned().await?.context("nobody said how far it got")?;
+    assert!(own.iter().all(|one| said.contains(one)), "it is said to be gone: {said}");
     // As `--agent` does, with what is on record.
     let records = deployed.party.records().await?;
     let namespace = namespace_on_record(&records).context("where does it live?")?.to_owned();
-    take_agent_away(&deployed.party.cluster, &Keep::Secret { namespace }).await;
-    deployed.without_parts().await?;
-    let report = deployed.party.clean(true).await?;
-    assert!(report.agent.len() <= 1, "its namespace may be going: {:?}", report.agent);
+    let report = deployed.party.clean_with(true, Some(Keep::Secret { namespace })).await?;
+    assert_eq!((report.agent, report.stays, report.stuck), (vec![], vec![], vec![]));
+    let namespaces: Api<Namespace> = Api::all(deployed.party.cluster.clone());
+    assert!(namespaces.get_opt(&home).await?.is_none(), "it was said to be gone");
+    let said = deployed.party.cleaned().await?.context("nobody said how far it got")?;
+    assert_eq!(said, ["True", "Everything is gone."]);
+    deployed.without_parts().await
+}
+
+#[tokio::test]
+async fn cleaning_took_the_agent_of_a_cluster_away_that_had_joined_again() -> Result<()> {
+    let mut deployed = Deployed::new("againagent").await?;
+    deployed.party.lose().await?;
+    deployed.party.join_again(Required).await?;
+    let party = &deployed.party;
+    party.work("w", vec![party.map("m")], json!({})).await?;
+    let keep = Keep::Secret { namespace: deployed.home.clone() };
+    let refused = party.clean_with(false, Some(keep)).await.err().context("it was not refused")?;
+    let expected = format!("this cluster is joined as {}, and --agent would", party.name);
+    assert!(refused.to_string().starts_with(&expected), "{refused}");
+    assert_eq!(party.cleaned().await?, None, "nothing was done");
+    deployed.all::<Deployment>().get(NAME).await?;
+    deployed.all::<ServiceAccount>().get(NAME).await?;
+    deployed.bindings().get(&binding_name(&deployed.home)).await?;
+    party.maps().get("m").await?;
+    deployed.party.stop_agent().await;
     Ok(())
 }
 

@@ -48,6 +48,55 @@ async fn what_is_kept_keeps_the_namespace_that_its_work_brought() -> Result<()> 
 }
 
 #[tokio::test]
+async fn what_two_works_held_was_on_record_as_left_though_it_went() -> Result<()> {
+    let mut party = Party::new("shared", Required).await?;
+    party.work("one", vec![party.map("both"), party.map("a")], json!({})).await?;
+    party.work("two", vec![party.map("both"), party.map("b")], json!({})).await?;
+    party.leave().await?;
+    party.left().await?;
+    party.no_ledgers().await?;
+    for map in ["both", "a", "b"] {
+        assert!(party.maps().get_opt(map).await?.is_none(), "{map} is left");
+    }
+    assert_eq!(party.on_record().await?, []);
+    party.stop_agent().await;
+    Ok(())
+}
+
+/// The one that keeps it goes first: it needs what the other brings.
+#[tokio::test]
+async fn what_one_work_kept_went_with_another_that_did_not() -> Result<()> {
+    let mut party = Party::new("unshared", Required).await?;
+    let inner = format!("{}-in", party.name);
+    let namespace =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": inner } });
+    party.work("base", vec![namespace, party.map("both")], json!({})).await?;
+    let within = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "in", "namespace": inner },
+    });
+    let keeps = json!({ "deleteOption": {
+        "propagationPolicy": "SelectivelyOrphan",
+        "selectivelyOrphans": { "orphaningRules": [
+            { "group": "", "resource": "configmaps", "namespace": party.name, "name": "both" },
+        ] },
+    } });
+    party.work("keeps", vec![within, party.map("both")], keeps).await?;
+    party.leave().await?;
+    party.left().await?;
+    party.no_ledgers().await?;
+    let kept = party.maps().get("both").await.context("one of its works said to keep it")?;
+    assert_eq!(kept.owner_references(), []);
+    let namespaces: Api<Namespace> = Api::all(party.cluster.clone());
+    assert!(namespaces.get_opt(&inner).await?.is_none(), "the rest goes");
+    let left = party.on_record().await?;
+    assert!(left.iter().all(|one| one.name == "both"), "{left:?}");
+    let why: Vec<_> = left.iter().map(|one| (&*one.source, &*one.why)).collect();
+    assert!(why.contains(&("keeps", "kept by deleteOption")), "{why:?}");
+    party.stop_agent().await;
+    Ok(())
+}
+
+#[tokio::test]
 async fn what_was_to_be_kept_and_is_not_there_holds_nothing_up() -> Result<()> {
     let mut party = Party::new("missing", Required).await?;
     let orphan = json!({ "deleteOption": { "propagationPolicy": "Orphan" } });

@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use cleat_agent::leave::clean::{Clean, clean};
+use cleat_agent::registration::Keep;
 use cleat_agent::work::hub_hash;
 use cleat_api::appliedmanifestwork::AppliedManifestWork;
 use cleat_api::leftoverrecord::LeftoverRecord;
@@ -38,6 +39,15 @@ impl Party {
 
     /// The cluster is back, and its record is worked off.
     pub(super) async fn clean(&self, include_kept: bool) -> Result<Report> {
+        self.clean_with(include_kept, None).await
+    }
+
+    /// With its agent, if it has its credentials somewhere.
+    pub(super) async fn clean_with(
+        &self,
+        include_kept: bool,
+        agent: Option<Keep>,
+    ) -> Result<Report> {
         let job = Clean {
             hub_client: self.fleet.hub.clone(),
             cluster_client: self.cluster.clone(),
@@ -45,15 +55,17 @@ impl Party {
             records: self.records().await?,
             include_kept,
             hub_server: None,
+            agent,
         };
         Ok(clean(job, |_, _| {}).await?)
     }
 
-    async fn is_cleaned(&self) -> Result<bool> {
+    /// What the record says of how far it was worked off.
+    pub(super) async fn cleaned(&self) -> Result<Option<[String; 2]>> {
         let records = self.records().await?;
-        let said = records.iter().flat_map(|one| &one.status).flat_map(|one| &one.conditions);
+        let said = records.into_iter().filter_map(|one| one.status).flat_map(|one| one.conditions);
         let mut said = said.filter(|one| one.type_ == "Cleaned");
-        Ok(said.next().is_some_and(|one| one.status == "True"))
+        Ok(said.next().map(|one| [one.status, one.message]))
     }
 
     fn ledgers(&self) -> Api<AppliedManifestWork> {
@@ -83,7 +95,8 @@ async fn what_a_work_declared_to_keep_was_deleted_because_the_cluster_was_declar
     party.maps().get("kept").await.context("its work said to keep it")?;
     assert!(party.maps().get_opt("goes").await?.is_none());
     party.no_ledgers().await?;
-    assert!(party.is_cleaned().await?);
+    let said = party.cleaned().await?.context("nobody said how far it got")?;
+    assert_eq!(said, ["True", "Everything is gone but one object, which stays."]);
     // Whoever wants it gone says so.
     let report = party.clean(true).await?;
     assert_eq!((report.stays, report.stuck), (vec![], vec![]));

@@ -159,7 +159,7 @@ impl Party {
             eviction_grace,
             ..config
         };
-        start_stories(&member, works, &tasks);
+        start_stories(&member, works, |policies| policies, &tasks);
         self.agent = Some(tasks);
     }
 
@@ -263,9 +263,13 @@ impl Party {
 
 /// A cluster that the hub has accepted.
 async fn let_in(fleet: &Fleet, name: &str, strategy: RemoveStrategy) -> Result<ManagedCluster> {
-    let application = Application { remove_strategy: strategy, ..fleet.application(name) };
+    take_in(fleet, Application { remove_strategy: strategy, ..fleet.application(name) }).await
+}
+
+/// The same of one that says what it is.
+pub(super) async fn take_in(fleet: &Fleet, application: Application) -> Result<ManagedCluster> {
     let Write::Create(mut object) = apply(&application).write else { panic!() };
     object["spec"]["hubAcceptsClient"] = json!(true);
     create(&fleet.clusters(), object).await?;
-    fleet.until(name, "HubAcceptedManagedCluster", "True").await
+    fleet.until(&application.name, "HubAcceptedManagedCluster", "True").await
 }

@@ -9,6 +9,7 @@ use cleat_api::leftoverrecord::Part;
 use cleat_api::managedcluster::RemoveStrategy::{Needless, Required};
 use cleat_api::manifestwork::LEAVE_FINALIZER;
 use cleat_api::policy::Policy;
+use cleat_api::removalpreview::{PreviewVerdict, PreviewedObject, RemovalPreview};
 use cleat_hub::clusters;
 use cleat_runtime::tasks::Tasks;
 use cleat_world::eventually;
@@ -55,8 +56,21 @@ impl Party {
         })
     }
 
+    /// What the cluster says would become of everything if it left now.
+    async fn foreseen(&self, strategy: &str) -> Result<Vec<PreviewedObject>> {
+        let questions: Api<RemovalPreview> = Api::namespaced(self.fleet.hub.clone(), &self.name);
+        let question = json!({ "metadata": { "name": "leave" }, "spec": { "leave": strategy } });
+        create(&questions, question).await?;
+        let answered = |one: &RemovalPreview| {
+            one.status.as_ref().is_some_and(|status| status.answered_at.is_some())
+        };
+        let status = seen(&questions, "leave", answered).await?.status.unwrap_or_default();
+        assert_eq!(status.problems, [] as [String; 0]);
+        Ok(status.objects)
+    }
+
     /// Sends a policy and waits until its maps are there and the hub was told which they are.
-    async fn policy(&self, name: &str, maps: &[(&str, &str)]) -> Result<Vec<ConfigMap>> {
+    pub(super) async fn policy(&self, name: &str, maps: &[(&str, &str)]) -> Result<Vec<ConfigMap>> {
         self.enforced(self.replica(name, maps)).await?;
         let mut made = Vec::new();
         for (map, _) in maps {
@@ -81,13 +95,23 @@ impl Party {
     }
 
     /// Neither policies nor what their templates became are on the cluster.
-    async fn no_policies(&self) -> Result<()> {
+    pub(super) async fn no_policies(&self) -> Result<()> {
         let all = ListParams::default();
         let copies: Api<Policy> = Api::namespaced(self.cluster.clone(), &self.name);
         assert_eq!(names(copies.list(&all).await?.items), [""; 0]);
         let templates: Api<ConfigurationPolicy> = Api::namespaced(self.cluster.clone(), &self.name);
         assert_eq!(names(templates.list(&all).await?.items), [""; 0]);
         Ok(())
+    }
+
+    /// The hub loses a policy while nobody looks after it.
+    async fn lose_policy(&mut self, name: &str) -> Result<()> {
+        self.stop_agent().await;
+        let replica = self.replicas().get(name).await?;
+        delete(&self.replicas(), name).await?;
+        let free = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+        self.replicas().patch(name, &Default::default(), &free).await?;
+        gone(&self.replicas(), &replica).await
     }
 
     async fn stays(&self, made: &[ConfigMap]) -> Result<()> {
@@ -192,6 +216,17 @@ async fn a_policy_deleted_its_namespace_with_what_others_had_put_there() -> Resu
     let made = namespaces.get(&shared).await?;
     let maps: Api<ConfigMap> = Api::namespaced(party.cluster.clone(), &shared);
     let theirs = create(&maps, json!({ "metadata": { "name": "theirs" } })).await?;
+    // A preview says of each namespace what then becomes of it.
+    let foreseen = party.foreseen("Required").await?;
+    let of = |name: &str| -> Vec<(PreviewVerdict, &str)> {
+        let one = foreseen.iter().filter(|one| one.name == name);
+        one.map(|one| (one.verdict, one.why.as_str())).collect()
+    };
+    let why = format!("it holds what is not ours: configmaps {shared}/theirs");
+    assert_eq!(of(&shared), [(PreviewVerdict::Keep, &*why)], "{foreseen:?}");
+    for goes in [&own, "first", "second"] {
+        assert_eq!(of(goes), [(PreviewVerdict::Delete, "it goes with its policy")], "{foreseen:?}");
+    }
     party.leave().await?;
     party.left().await?;
     let live = maps.get("theirs").await.context("it is not ours")?;
@@ -200,7 +235,6 @@ async fn a_policy_deleted_its_namespace_with_what_others_had_put_there() -> Resu
     assert_eq!((live.uid(), live.metadata.deletion_timestamp), (made.uid(), None));
     assert!(maps.get_opt("first").await?.is_none(), "it was to be pruned");
     assert!(namespaces.get_opt(&own).await?.is_none(), "nobody else had anything there");
-    let why = format!("it holds what is not ours: configmaps {shared}/theirs");
     let uid = made.uid().unwrap_or_default();
     let left = party.on_record().await?;
     let left: Vec<_> = left.iter().filter(|one| one.part.is_none()).collect();
@@ -447,12 +481,7 @@ async fn a_hub_that_forgot_the_cluster_made_policies_prune() -> Result<()> {
 async fn what_a_policy_left_that_the_hub_had_lost_was_on_no_record() -> Result<()> {
     let mut party = Party::new("strandp", Needless).await?;
     let made = party.policy("root.p", &[("m", "DeleteIfCreated")]).await?;
-    party.stop_agent().await;
-    let replica = party.replicas().get("root.p").await?;
-    crate::delete(&party.replicas(), "root.p").await?;
-    let free = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
-    party.replicas().patch("root.p", &Default::default(), &free).await?;
-    gone(&party.replicas(), &replica).await?;
+    party.lose_policy("root.p").await?;
     party.start_agent();
     party.leave().await?;
     party.left().await?;
@@ -461,6 +490,77 @@ async fn what_a_policy_left_that_the_hub_had_lost_was_on_no_record() -> Result<(
     party.no_policies().await?;
     party.stop_agent().await;
     Ok(())
+}
+
+/// The hub has lost the policy, and somebody takes its template's hold away: nobody prunes what it made
+/// any more, and no status of a replica could say so.
+#[tokio::test]
+async fn what_a_policy_that_the_hub_had_lost_was_to_prune_was_believed_to_be_gone() -> Result<()> {
+    let mut party = Party::new("strandr", Required).await?;
+    let made = party.policy("root.p", &[("orders", "DeleteIfCreated")]).await?;
+    party.lose_policy("root.p").await?;
+    let guard = Guard::refusing(&party, "orders").await?;
+    party.start_agent();
+    party.leave().await?;
+    let templates: Api<ConfigurationPolicy> = Api::namespaced(party.cluster.clone(), &party.name);
+    seen(&templates, "orders", |one: &ConfigurationPolicy| {
+        one.metadata.deletion_timestamp.is_some()
+    })
+    .await?;
+    let stripped = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    templates.patch("orders", &Default::default(), &stripped).await?;
+    let named = format!("policy root.p waits for configmaps {}/orders: it is there", party.name);
+    party.says("ResourcesReleased", "False", &named).await?;
+    party.stays(&made).await?;
+    guard.allow();
+    delete(&party.maps(), "orders").await?;
+    party.left().await?;
+    assert_eq!(party.on_record().await?, []);
+    party.no_policies().await?;
+    party.stop_agent().await;
+    guard.remove().await
+}
+
+/// What was made in a version of its kind that the cluster does not serve any more is there in another.
+#[tokio::test]
+async fn what_a_policy_made_in_a_version_that_is_served_no_more_was_forgotten() -> Result<()> {
+    let mut party = Party::new("versions", Needless).await?;
+    let group = format!("{}.example", party.name);
+    let definitions: Api<CustomResourceDefinition> = Api::all(party.cluster.clone());
+    let mut both = definition(&group);
+    let mut second = both["spec"]["versions"][0].clone();
+    second["name"] = json!("v2");
+    second["storage"] = json!(false);
+    both["spec"]["versions"] = json!([both["spec"]["versions"][0], second]);
+    create(&definitions, both.clone()).await?;
+    let wanted = template("gear", "None", gear(&group, &party.name));
+    party.enforced(party.replica_of("root.p", vec![wanted])).await?;
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(&group, "v2", "Gear"));
+    let gears: Api<DynamicObject> = Api::namespaced_with(party.cluster.clone(), &party.name, &kind);
+    let made = gears.get("g").await?;
+    party.stop_agent().await;
+    let crd = format!("gears.{group}");
+    both["spec"]["versions"][0]["served"] = json!(false);
+    let unserved = Patch::Merge(json!({ "spec": { "versions": both["spec"]["versions"] } }));
+    definitions.patch(&crd, &Default::default(), &unserved).await?;
+    let old = ApiResource::from_gvk(&GroupVersionKind::gvk(&group, "v1", "Gear"));
+    let old: Api<DynamicObject> = Api::namespaced_with(party.cluster.clone(), &party.name, &old);
+    eventually("the end of the first version", || async {
+        Ok(old.get("g").await.is_err().then_some(()))
+    })
+    .await?;
+    party.leave().await?;
+    party.start_agent();
+    party.left().await?;
+    let left = party.on_record().await?;
+    let left: Vec<_> = left.iter().filter(|one| one.part.is_none()).collect();
+    let told: Vec<_> = left.iter().map(|one| [&*one.resource, &*one.version, &*one.uid]).collect();
+    assert_eq!(told, [["gears", "v2", &*made.uid().unwrap_or_default()]]);
+    let live = gears.get("g").await.context("nothing was to be removed")?;
+    assert_eq!((live.uid(), live.metadata.deletion_timestamp), (made.uid(), None));
+    party.no_policies().await?;
+    party.stop_agent().await;
+    delete(&definitions, &crd).await
 }
 
 /// What was being deleted before the leave cannot be held on the hub: the agent waits, with nothing of it

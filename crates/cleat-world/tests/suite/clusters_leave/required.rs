@@ -5,8 +5,9 @@ use cleat_api::managedcluster::RemoveStrategy::Required;
 use cleat_api::manifestwork::ManifestWork;
 use cleat_core::registration::access::Part;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
 use kube::api::{Api, Patch};
 use serde_json::{Value, json};
 
@@ -37,6 +38,10 @@ pub(super) fn gear(group: &str, namespace: &str) -> Value {
         "apiVersion": format!("{group}/v1"), "kind": "Gear",
         "metadata": { "name": "g", "namespace": namespace },
     })
+}
+
+fn orphan() -> Value {
+    json!({ "deleteOption": { "propagationPolicy": "Orphan" } })
 }
 
 #[tokio::test]
@@ -87,6 +92,59 @@ async fn what_is_denied_is_named_and_goes_when_the_denial_ends() -> Result<()> {
     assert!(party.maps().get_opt("orders").await?.is_none());
     party.stop_agent().await;
     guard.remove().await
+}
+
+/// What an agent may do that may delete nothing but what it noted itself.
+fn without_deletes(name: &str) -> Value {
+    let verbs = ["get", "list", "watch", "create", "update", "patch"];
+    json!({
+        "metadata": { "name": name },
+        "rules": [
+            { "apiGroups": ["*"], "resources": ["*"], "verbs": verbs },
+            { "apiGroups": ["work.open-cluster-management.io"], "resources": ["*"], "verbs": ["*"] },
+            { "nonResourceURLs": ["*"], "verbs": ["get"] },
+        ],
+    })
+}
+
+#[tokio::test]
+async fn what_an_agent_has_no_right_to_delete_is_named_and_goes_when_it_has() -> Result<()> {
+    let mut party = Party::new("rightless", Required).await?;
+    party.work("shop", vec![party.map("orders")], json!({})).await?;
+    party.work("kept", vec![party.map("kept")], orphan()).await?;
+    party.stop_agent().await;
+    let user = format!("agent-of-{}", party.name);
+    let roles: Api<ClusterRole> = Api::all(party.cluster.clone());
+    create(&roles, without_deletes(&user)).await?;
+    let bindings: Api<ClusterRoleBinding> = Api::all(party.cluster.clone());
+    let group = "rbac.authorization.k8s.io";
+    create(
+        &bindings,
+        json!({
+            "metadata": { "name": user },
+            "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": user },
+            "subjects": [{ "apiGroup": group, "kind": "User", "name": user }],
+        }),
+    )
+    .await?;
+    let (_link, mut config) = party.fleet.world.clusters[0].link().await?;
+    config.auth_info.impersonate = Some(user.clone());
+    party.start_agent_on(Client::try_from(config)?);
+    party.leave().await?;
+    let said = party.says("UnjoinFailed", "True", "orders").await?;
+    assert!(said.starts_with(&format!("work shop: configmaps {}/orders (", party.name)), "{said}");
+    assert!(said.contains("forbidden") && said.contains(&user), "{said}");
+    party.maps().get("orders").await.context("nobody was allowed to delete it")?;
+    let mut more = without_deletes(&user);
+    more["rules"][0]["verbs"] = json!(["*"]);
+    roles.patch(&user, &Default::default(), &Patch::Merge(more)).await?;
+    party.left().await?;
+    party.no_ledgers().await?;
+    assert!(party.maps().get_opt("orders").await?.is_none());
+    party.maps().get("kept").await.context("it was declared to stay")?;
+    party.stop_agent().await;
+    delete(&bindings, &user).await?;
+    delete(&roles, &user).await
 }
 
 #[tokio::test]
@@ -163,8 +221,7 @@ async fn a_namespace_with_foreign_content_and_what_is_declared_to_stay_are_kept_
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "ours", "namespace": inner },
     });
     party.work("w", vec![namespace, ours], json!({})).await?;
-    let orphan = json!({ "deleteOption": { "propagationPolicy": "Orphan" } });
-    party.work("kept", vec![party.map("kept")], orphan).await?;
+    party.work("kept", vec![party.map("kept")], orphan()).await?;
     let maps: Api<ConfigMap> = Api::namespaced(party.cluster.clone(), &inner);
     create(&maps, json!({ "metadata": { "name": "theirs" } })).await?;
     party.leave().await?;
@@ -226,6 +283,39 @@ async fn what_another_hub_holds_as_well_stays_for_it() -> Result<()> {
     let left = party.on_record().await?;
     assert_eq!(left.iter().map(|one| &*one.why).collect::<Vec<_>>(), ["another work holds it"]);
     party.stop_agent().await;
+    Ok(())
+}
+
+/// Two hubs with an agent each, and one cluster.
+#[tokio::test]
+async fn what_the_agent_of_another_hub_looks_after_stays_until_that_one_leaves() -> Result<()> {
+    let mut party = Party::new("first", Required).await?;
+    let mut other = Party::new("other", Required).await?;
+    other.stop_agent().await;
+    other.start_agent_on(party.cluster.clone());
+    party.work("w", vec![party.map("shared"), party.map("own")], json!({})).await?;
+    other.work("w", vec![party.map("shared"), party.map("theirs")], json!({})).await?;
+    let shared = party.maps().get("shared").await?;
+    let owners = shared.metadata.owner_references.unwrap_or_default();
+    assert_eq!(owners.len(), 2, "{owners:?}");
+    party.leave().await?;
+    party.left().await?;
+    party.stop_agent().await;
+    let kept = party.maps().get("shared").await.context("the other hub holds it")?;
+    assert_eq!((kept.metadata.uid, kept.metadata.deletion_timestamp), (shared.metadata.uid, None));
+    party.maps().get("theirs").await.context("it is the other hub's")?;
+    assert!(party.maps().get_opt("own").await?.is_none());
+    let left = party.on_record().await?;
+    let left: Vec<_> = left.iter().map(|one| (&*one.name, &*one.why)).collect();
+    assert_eq!(left, [("shared", "another work holds it")]);
+    party.no_ledgers().await?;
+    other.leave().await?;
+    other.left().await?;
+    other.stop_agent().await;
+    for name in ["shared", "theirs"] {
+        assert!(party.maps().get_opt(name).await?.is_none(), "{name} is left");
+    }
+    assert_eq!(other.on_record().await?, []);
     Ok(())
 }
 

@@ -20,7 +20,8 @@ async fn a_set_does_not_take_away_what_a_leaving_cluster_keeps() -> Result<()> {
     let apps = format!("{}-apps", party.name);
     make_namespace(&party.fleet.world.hub, &apps).await?;
     let (hub_client, tasks) = (party.fleet.hub.clone(), Tasks::new());
-    let config = hub::Config { hub_client: hub_client.clone(), namespace: Some(apps.clone()) };
+    let config =
+        hub::Config { namespace: Some(apps.clone()), ..hub::Config::new(hub_client.clone()) };
     tasks.spawn("hub", hub::run(config, tasks.stop()));
     let placements: Api<Placement> = Api::namespaced(hub_client.clone(), &apps);
     // The test is the scheduler.

@@ -4,13 +4,14 @@ use anyhow::{Context as _, Result};
 use cleat_api::leftoverrecord::{LeftoverRecord, Reason};
 use cleat_api::managedcluster::RemoveStrategy::{Needless, Required};
 use cleat_core::leave::agent::Standing;
+use cleat_core::registration::agent::Application;
 use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt as _;
 use kube::api::{Api, Patch};
 use serde_json::json;
 
 use super::guard::Guard;
-use super::party::Party;
+use super::party::{Party, take_in};
 use crate::clusters::condition;
 use crate::{gone, seen};
 
@@ -153,6 +154,72 @@ async fn a_hub_that_forgot_the_cluster_stops_everything_and_raises_an_alarm() ->
     })
     .await?;
     party.maps().get("m").await.context("only a hub that says so deletes")?;
+    party.stop_agent().await;
+    Ok(())
+}
+
+/// It was to be emptied, and while it is away it is not any more: then the hub lets it go without asking.
+#[tokio::test]
+async fn a_strategy_that_changed_while_nothing_was_heard_did_not_count() -> Result<()> {
+    let mut party = Party::new("changed", Required).await?;
+    party.work("w", vec![party.map("a"), party.map("stuck")], json!({})).await?;
+    let guard = Guard::refusing(&party, "stuck").await?;
+    party.leave().await?;
+    party.absent("a").await?;
+    party.says("UnjoinFailed", "True", "orders are open").await?;
+    party.link.cut();
+    party.fleet.patch(&party.name, json!({ "spec": { "removeStrategy": "Needless" } })).await?;
+    guard.allow();
+    party.left().await?;
+    party.link.restore();
+    unrecognized(&party).await?;
+    let stuck = party.maps().get("stuck").await.context("it was not to go any more")?;
+    assert_eq!(stuck.metadata.deletion_timestamp, None);
+    let left = party.on_record().await?;
+    assert!(left.iter().any(|one| one.name == "stuck"), "{left:?}");
+    party.stop_agent().await;
+    guard.remove().await
+}
+
+/// The cluster was declared destroyed and rebuilt, and then the old machine is switched on again. Its
+/// certificate is good, and the hub has a cluster of its name.
+#[tokio::test]
+async fn a_cluster_obeyed_another_that_had_got_its_name() -> Result<()> {
+    let mut party = Party::new("namesake", Required).await?;
+    party.work("w", vec![party.map("a")], json!({})).await?;
+    party.stop_agent().await;
+    party.leave().await?;
+    let declare = json!({ "metadata": { "annotations": {
+        "cleat.dev/cluster-destroyed": party.name,
+    } } });
+    party.fleet.patch(&party.name, declare).await?;
+    party.left().await?;
+    let application = party.fleet.application(&party.name);
+    let rebuilt =
+        Application { cluster_id: "rebuilt".to_owned(), remove_strategy: Required, ..application };
+    let rebuilt = take_in(&party.fleet, rebuilt).await?;
+    crate::create(
+        &party.works(),
+        json!({
+            "apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+            "metadata": { "name": "w" },
+            "spec": { "workload": { "manifests": [party.map("b")] } },
+        }),
+    )
+    .await?;
+    party.start_agent();
+    let name = &party.name;
+    let why = format!(
+        "another cluster has the name {name} there; its id is rebuilt, and ours is id-of-{name}"
+    );
+    let mut standing = party.presence.subscribe();
+    let is = |standing: &Standing| *standing == Standing::Unrecognized(why.clone());
+    cleat_world::within("the agent to notice", standing.wait_for(is)).await??;
+    // The other one leaves, and takes its work along; nothing of that is meant for this one.
+    party.leave().await?;
+    gone(&party.fleet.clusters(), &rebuilt).await?;
+    party.maps().get("a").await.context("it was not told to leave")?;
+    assert!(party.maps().get_opt("b").await?.is_none(), "it was not meant for this cluster");
     party.stop_agent().await;
     Ok(())
 }

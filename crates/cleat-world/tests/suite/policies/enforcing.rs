@@ -190,3 +190,32 @@ pub(super) fn gadgets(group: &str) -> serde_json::Value {
         },
     })
 }
+
+#[tokio::test]
+async fn numbers_say_how_policies_stand_and_how_often_they_were_looked_at() -> Result<()> {
+    let mut site = Site::without_controller("numbers").await?;
+    let config = site.config();
+    let metrics = config.metrics.clone();
+    site.run(config);
+    let mut spec = enforce(vec![musthave(site.map("a", "1"))]);
+    spec["severity"] = json!("high");
+    site.policy("p", spec).await?;
+    site.stands("p", "Compliant").await?;
+    let stands = format!(
+        "cluster_policy_governance_info{{kind=\"ConfigurationPolicy\",policy=\"p\",\
+         policy_namespace=\"{}\",severity=\"high\"}} 0\n",
+        site.name
+    );
+    eventually("the numbers", || async {
+        let text = metrics.text();
+        let counted = text.contains("config_policy_evaluation_total{name=\"p\"} ")
+            && !text.contains("config_policy_evaluation_total{name=\"p\"} 0\n");
+        Ok((counted && text.contains(&stands)).then_some(()))
+    })
+    .await?;
+    site.end("p").await?;
+    eventually("its numbers to go", || async {
+        Ok((!metrics.text().contains("name=\"p\"")).then_some(()))
+    })
+    .await
+}

@@ -69,6 +69,22 @@ impl Site {
         .await
     }
 
+    /// Returns when the reader may list what it may read, or may not any more.
+    async fn may_list(&self, reader: &Client, may: bool) -> Result<()> {
+        let roles: Api<ClusterRole> = Api::all(self.cluster.clone());
+        let mut rules = rules(&["theirs"]);
+        if !may {
+            rules[2]["verbs"] = json!(["create", "update", "patch", "delete"]);
+        }
+        let patch = Patch::Merge(json!({ "rules": rules }));
+        roles.patch(&self.name, &Default::default(), &patch).await?;
+        let maps: Api<ConfigMap> = Api::namespaced(reader.clone(), &self.name);
+        eventually("the right to list to be as it is said", || async {
+            Ok((maps.list(&ListParams::default()).await.is_ok() == may).then_some(()))
+        })
+        .await
+    }
+
     async fn forget_reader(&self) -> Result<()> {
         let roles: Api<ClusterRole> = Api::all(self.cluster.clone());
         let bindings: Api<ClusterRoleBinding> = Api::all(self.cluster.clone());
@@ -133,6 +149,36 @@ async fn a_named_object_that_cannot_be_read_is_not_pruned() -> Result<()> {
     site.may_read(&reader, &seeing).await?;
     site.absent(&site.policies(), "p").await?;
     assert!(site.maps().get_opt("a").await?.is_none());
+    site.stop().await;
+    site.forget_reader().await
+}
+
+/// §2.12: what a selector chose was pruned when it could not be listed.
+#[tokio::test]
+async fn a_list_that_is_refused_prunes_nothing_that_a_selector_chose() -> Result<()> {
+    let mut site = Site::without_controller("prune-unlisted").await?;
+    let reader = site.reader(&["theirs"]).await?;
+    let namespaces = vec![site.name.clone()];
+    let config = policy::Config { namespaces, ..policy::Config::new(reader.clone()) };
+    let labels = json!({ "team": "a" });
+    let theirs = json!({ "metadata": { "name": "theirs", "labels": labels } });
+    let theirs = create(&site.maps(), theirs).await?;
+    let mut chosen = musthave(site.map("", "1"));
+    chosen["objectDefinition"]["metadata"] = json!({ "namespace": site.name });
+    chosen["objectSelector"] = json!({ "matchLabels": labels });
+    site.policy("p", pruning(enforce(vec![chosen]), "DeleteAll")).await?;
+    site.run(config.clone());
+    site.stands("p", "Compliant").await?;
+    // A watch that is open would go on telling.
+    site.stop().await;
+    site.may_list(&reader, false).await?;
+    site.run(config);
+    let policy = site.says("p", "Error listing resources with provided objectSelector").await?;
+    assert!(related(&policy, "theirs").is_some(), "forgotten");
+    assert_eq!(site.maps().get("theirs").await?.metadata.deletion_timestamp, None);
+    site.may_list(&reader, true).await?;
+    site.stands("p", "Compliant").await?;
+    assert_eq!(site.maps().get("theirs").await?.metadata.uid, theirs.metadata.uid);
     site.stop().await;
     site.forget_reader().await
 }

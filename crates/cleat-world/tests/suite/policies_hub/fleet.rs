@@ -6,7 +6,7 @@ use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::placement::{self, Placement, PlacementDecision};
 use cleat_api::placementbinding::PlacementBinding;
 use cleat_api::policy::Policy;
-use cleat_hub::{hub, prepare};
+use cleat_hub::{Metrics, hub, prepare};
 use cleat_runtime::tasks::Tasks;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
@@ -19,6 +19,7 @@ pub(super) struct Fleet {
     pub(super) place: Place,
     pub(super) clusters: Vec<String>,
     pub(super) tasks: Tasks,
+    pub(super) metrics: Metrics,
 }
 
 impl Fleet {
@@ -41,16 +42,24 @@ impl Fleet {
             create(&all, json!({ "metadata": { "name": name }, "spec": {} })).await?;
             names.push(name);
         }
-        let mut fleet = Self { place, clusters: names, tasks: Tasks::new() };
+        let metrics = Metrics::default();
+        let mut fleet = Self { place, clusters: names, tasks: Tasks::new(), metrics };
         fleet.start();
         Ok(fleet)
     }
 
     pub(super) fn start(&mut self) {
+        self.start_denying(Vec::new());
+    }
+
+    /// With a hub whose templates may not use these functions.
+    pub(super) fn start_denying(&mut self, denied_functions: Vec<String>) {
         let config = hub::Config {
-            hub_client: self.place.client.clone(),
             namespace: Some(self.place.namespace.clone()),
+            denied_functions,
+            ..hub::Config::new(self.place.client.clone())
         };
+        self.metrics = config.metrics.clone();
         self.tasks = Tasks::new();
         self.tasks.spawn("hub", hub::run(config, self.tasks.stop()));
     }

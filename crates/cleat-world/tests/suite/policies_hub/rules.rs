@@ -2,14 +2,19 @@
 
 use anyhow::Result;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
 use kube::runtime::wait::{await_condition, conditions};
 use serde_json::{Value, json};
 
-use super::fleet::{Fleet, spec};
+use super::fleet::{Fleet, message, spec};
+use super::undefined::younger_than;
+use crate::undefine::undefine;
 use crate::{gone, parse};
 use cleat_world::within;
+
+const DEFINITION: &str = "placementrules.apps.open-cluster-management.io";
 
 fn rules(fleet: &Fleet) -> Api<DynamicObject> {
     let kind = GroupVersionKind::gvk("apps.open-cluster-management.io", "v1", "PlacementRule");
@@ -19,11 +24,10 @@ fn rules(fleet: &Fleet) -> Api<DynamicObject> {
 
 /// As far as policies need it.
 async fn define(fleet: &Fleet) -> Result<()> {
-    let name = "placementrules.apps.open-cluster-management.io";
     let open = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": name },
+        "metadata": { "name": DEFINITION },
         "spec": {
             "group": "apps.open-cluster-management.io", "scope": "Namespaced",
             "names": {
@@ -40,23 +44,15 @@ async fn define(fleet: &Fleet) -> Result<()> {
     });
     let definitions: Api<CustomResourceDefinition> = Api::all(fleet.place.client.clone());
     let params = PatchParams::apply("test").force();
-    definitions.patch(name, &params, &Patch::Apply(definition)).await?;
+    definitions.patch(DEFINITION, &params, &Patch::Apply(definition)).await?;
     let established = conditions::is_crd_established();
-    within("the kind", await_condition(definitions, name, established)).await??;
+    within("the kind", await_condition(definitions, DEFINITION, established)).await??;
     Ok(())
 }
 
-fn reference(name: &str) -> Value {
-    json!({ "placementRef": {
-        "apiGroup": "apps.open-cluster-management.io", "kind": "PlacementRule", "name": name,
-    } })
-}
-
-#[tokio::test]
-async fn a_placement_rule_places_and_one_that_chooses_nobody_takes_away() -> Result<()> {
-    let fleet = Fleet::new("rules", 2).await?;
-    define(&fleet).await?;
-    let rules = rules(&fleet);
+/// A rule that has not decided.
+async fn make(fleet: &Fleet) -> Result<()> {
+    let rules = rules(fleet);
     let rule: DynamicObject = parse(json!({
         "apiVersion": "apps.open-cluster-management.io/v1", "kind": "PlacementRule",
         "metadata": { "name": "old" }, "spec": {},
@@ -73,18 +69,38 @@ async fn a_placement_rule_places_and_one_that_chooses_nobody_takes_away() -> Res
         Ok(())
     })
     .await??;
-    fleet.policy("p", spec()).await?;
-    fleet.bind_with("p", "old", "Policy", reference("old")).await?;
-    let decide = async |status: Value| -> Result<()> {
-        let patch = Patch::Merge(json!({ "status": status }));
-        rules.patch_status("old", &PatchParams::default(), &patch).await?;
-        Ok(())
-    };
-    let chosen = |index: usize| {
-        let name = &fleet.clusters[index];
+    Ok(())
+}
+
+async fn decide(fleet: &Fleet, status: Value) -> Result<()> {
+    let patch = Patch::Merge(json!({ "status": status }));
+    rules(fleet).patch_status("old", &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+async fn choose(fleet: &Fleet, clusters: &[usize]) -> Result<()> {
+    let chosen = |index: &usize| {
+        let name = &fleet.clusters[*index];
         json!({ "clusterName": name, "clusterNamespace": name })
     };
-    decide(json!({ "decisions": [chosen(0), chosen(1)] })).await?;
+    let chosen: Vec<Value> = clusters.iter().map(chosen).collect();
+    decide(fleet, json!({ "decisions": chosen })).await
+}
+
+fn reference(name: &str) -> Value {
+    json!({ "placementRef": {
+        "apiGroup": "apps.open-cluster-management.io", "kind": "PlacementRule", "name": name,
+    } })
+}
+
+#[tokio::test]
+async fn a_placement_rule_places_and_one_that_chooses_nobody_takes_away() -> Result<()> {
+    let fleet = Fleet::new("rules", 2).await?;
+    define(&fleet).await?;
+    make(&fleet).await?;
+    fleet.policy("p", spec()).await?;
+    fleet.bind_with("p", "old", "Policy", reference("old")).await?;
+    choose(&fleet, &[0, 1]).await?;
     let copies = [fleet.copy(0, "p").await?, fleet.copy(1, "p").await?];
     fleet
         .root_when("p", |root| {
@@ -92,11 +108,46 @@ async fn a_placement_rule_places_and_one_that_chooses_nobody_takes_away() -> Res
             ways.is_some_and(|ways| ways.iter().any(|one| one.placement_rule == "old"))
         })
         .await?;
-    decide(json!({ "decisions": [chosen(0)] })).await?;
+    choose(&fleet, &[0]).await?;
     gone(&fleet.copies(1), &copies[1]).await?;
     // The kind leaves an empty list out.
-    decide(json!({ "decisions": null, "phase": "none" })).await?;
+    decide(&fleet, json!({ "decisions": null, "phase": "none" })).await?;
     gone(&fleet.copies(0), &copies[0]).await?;
+    fleet.tasks.shutdown().await;
+    Ok(())
+}
+
+/// Rules that went with their definition once took the copies of all clusters along, as soon as the
+/// kind was back.
+#[tokio::test]
+async fn rules_that_go_with_their_definition_take_no_copy_along() -> Result<()> {
+    let fleet = Fleet::alone("rules-undefined", 2).await?;
+    define(&fleet).await?;
+    make(&fleet).await?;
+    fleet.policy("p", spec()).await?;
+    fleet.bind_with("p", "old", "Policy", reference("old")).await?;
+    choose(&fleet, &[0, 1]).await?;
+    let copies = [fleet.copy(0, "p").await?, fleet.copy(1, "p").await?];
+    let stay = async || -> Result<()> {
+        for (index, copy) in copies.iter().enumerate() {
+            assert_eq!(fleet.copy(index, "p").await?.uid(), copy.uid());
+        }
+        Ok(())
+    };
+    younger_than(&copies).await?;
+    undefine(&fleet.place.client, DEFINITION, &[]).await?;
+    stay().await?;
+    define(&fleet).await?;
+    let words = "there is no PlacementRule old";
+    fleet.root_when("p", |root| message(root, 0).contains(words)).await?;
+    stay().await?;
+    // It is made anew, has not decided, and then chooses one of them.
+    make(&fleet).await?;
+    fleet.root_when("p", |root| message(root, 0).contains("has not decided")).await?;
+    stay().await?;
+    choose(&fleet, &[0]).await?;
+    gone(&fleet.copies(1), &copies[1]).await?;
+    assert_eq!(fleet.copy(0, "p").await?.uid(), copies[0].uid());
     fleet.tasks.shutdown().await;
     Ok(())
 }

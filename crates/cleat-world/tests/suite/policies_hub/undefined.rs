@@ -4,8 +4,10 @@
 use anyhow::Result;
 use cleat_api::configurationpolicy::ConfigurationPolicy;
 use cleat_api::policy::Policy;
+use cleat_api::policyset::PolicySet;
 use cleat_hub::prepare;
 use cleat_world::{eventually, within};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Event};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::ResourceExt as _;
@@ -13,9 +15,9 @@ use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::runtime::wait::await_condition;
 use serde_json::json;
 
-use super::fleet::{Fleet, compliance, enforced, spec};
+use super::fleet::{Fleet, compliance, enforced, message, spec};
 use crate::undefine::undefine;
-use crate::{delete, gone, make_namespace, seen};
+use crate::{create, delete, gone, make_namespace, seen};
 
 const POLICIES: &str = "policies.policy.open-cluster-management.io";
 const LOST: &str = "policy.open-cluster-management.io/lost-with-definition";
@@ -23,31 +25,63 @@ const LOST: &str = "policy.open-cluster-management.io/lost-with-definition";
 #[tokio::test]
 async fn a_definition_that_goes_takes_no_copy_along_and_the_hub_goes_on_when_it_returns()
 -> Result<()> {
-    let mut fleet = Fleet::alone("undefined", 2).await?;
+    let fleet = Fleet::alone("undefined", 2).await?;
+    let sets: Api<PolicySet> = fleet.place.api();
+    let set = json!({ "metadata": { "name": "s" }, "spec": { "policies": ["p"] } });
+    create(&sets, set.clone()).await?;
     fleet.policy("p", spec()).await?;
-    fleet.bind("p", "all").await?;
+    fleet.bind_with("s", "all", "PolicySet", json!({})).await?;
     fleet.decide("all", &[0, 1]).await?;
     let before = [fleet.copy(0, "p").await?, fleet.copy(1, "p").await?];
+    let stay = async || -> Result<()> {
+        for (index, copy) in before.iter().enumerate() {
+            assert_eq!(fleet.copy(index, "p").await?.uid(), copy.uid());
+        }
+        Ok(())
+    };
+    younger_than(&before).await?;
     undefine(&fleet.place.client, "placementdecisions.cluster.open-cluster-management.io", &[])
         .await?;
     prepare::prepare_hub(&fleet.place.client).await?;
     // Who has not decided yet has not decided for nobody.
     fleet.decide("all", &[0, 1]).await?;
-    undefine(&fleet.place.client, "placementbindings.policy.open-cluster-management.io", &[])
-        .await?;
-    // That nothing binds the policy any more is not believed.
-    for (index, copy) in before.iter().enumerate() {
-        assert_eq!(fleet.copy(index, "p").await?.uid(), copy.uid());
+    // That nothing places the policy any more is not believed, neither while the kind is gone nor when
+    // it is back without what there was of it.
+    for (definition, missing) in [
+        ("placementbindings.policy.open-cluster-management.io", "no PlacementBinding of it"),
+        ("policysets.policy.open-cluster-management.io", "no PolicySet s"),
+        ("placements.cluster.open-cluster-management.io", "no Placement all"),
+    ] {
+        undefine(&fleet.place.client, definition, &[]).await?;
+        stay().await?;
+        prepare::prepare_hub(&fleet.place.client).await?;
+        fleet.root_when("p", |root| message(root, 0).contains(missing)).await?;
+        stay().await?;
+        match definition.split('.').next() {
+            Some("placementbindings") => {
+                fleet.bind_with("s", "all", "PolicySet", json!({})).await?;
+            }
+            Some("policysets") => drop(create(&sets, set.clone()).await?),
+            _ => fleet.decide("all", &[0, 1]).await?,
+        }
+        fleet.root_when("p", |root| message(root, 0).is_empty()).await?;
+        stay().await?;
     }
-    fleet.tasks.shutdown().await;
-    prepare::prepare_hub(&fleet.place.client).await?;
-    fleet.bind("p", "all").await?;
-    fleet.start();
     fleet.decide("all", &[0]).await?;
     gone(&fleet.copies(1), &before[1]).await?;
     assert_eq!(fleet.copy(0, "p").await?.uid(), before[0].uid());
     fleet.tasks.shutdown().await;
     Ok(())
+}
+
+/// Times are whole seconds: a definition that is made after this is younger than the copies.
+pub(super) async fn younger_than(copies: &[Policy]) -> Result<()> {
+    let made = copies.iter().filter_map(|copy| copy.creation_timestamp()).map(|time| time.0);
+    let made = made.max().unwrap_or(Timestamp::MIN).as_second();
+    eventually("another second", || async {
+        Ok((Timestamp::now().as_second() > made).then_some(()))
+    })
+    .await
 }
 
 /// One that prunes and is held on the hub, and one that does not and is not.

@@ -46,8 +46,8 @@ impl Fleet {
     pub(super) fn run(&self) -> Controllers {
         let tasks = Tasks::new();
         let config = hub::Config {
-            hub_client: self.place.client.clone(),
             namespace: Some(self.place.namespace.clone()),
+            ..hub::Config::new(self.place.client.clone())
         };
         tasks.spawn("hub", hub::run(config, tasks.stop()));
         Controllers(tasks)

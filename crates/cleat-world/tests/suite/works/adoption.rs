@@ -1,5 +1,7 @@
 //! What was there before a work is told apart from what the work made.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use cleat_api::appliedmanifestwork::Origin;
 use cleat_api::manifestwork::KEEP_ADOPTED;
@@ -22,9 +24,11 @@ async fn adopted(topic: &str) -> Result<Fleet> {
 async fn the_ledger_says_what_was_there_before() -> Result<()> {
     let fleet = adopted("origin").await?;
     let claims = fleet.ledger("one").await?.spec.claims;
-    let origins: Vec<(&str, Origin)> =
-        claims.iter().map(|claim| (&*claim.name, claim.origin)).collect();
-    assert_eq!(origins, [("new", Origin::Created), ("old", Origin::Adopted)]);
+    let origins: BTreeMap<&str, Origin> = claims
+        .iter()
+        .flat_map(|claim| claim.all_names().map(|name| (name, claim.origin)))
+        .collect();
+    assert_eq!(origins, [("new", Origin::Created), ("old", Origin::Adopted)].into());
     assert_eq!(fleet.maps().get("old").await?.data.unwrap()["key"], "1");
     Ok(())
 }

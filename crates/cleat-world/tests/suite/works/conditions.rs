@@ -3,7 +3,7 @@
 use anyhow::Result;
 use cleat_world::fleet::{Fleet, condition_of, manifest_condition};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 fn rules(fleet: &Fleet, resource: &str, name: &str, rules: Value) -> Value {
@@ -86,6 +86,11 @@ async fn a_finished_pod_completes_its_work_and_freezes_it() -> Result<()> {
     fleet.work("two", vec![fleet.map("c", "1")], json!({})).await?;
     fleet.told("two", "Applied", "True").await?;
     assert!(fleet.maps().get_opt("late").await?.is_none());
+    // How it stands is told all the same, and that it is complete stays true.
+    fleet.there::<Pod>().delete("p", &DeleteParams::default().grace_period(0)).await?;
+    let work = fleet.told("one", "Available", "False").await?;
+    assert_eq!(condition_of(&work, "Complete").unwrap().status, "True");
+    assert!(fleet.there::<Pod>().get_opt("p").await?.is_none());
     fleet.end("one").await?;
     assert!(fleet.there::<Pod>().get_opt("p").await?.is_none());
     Ok(())

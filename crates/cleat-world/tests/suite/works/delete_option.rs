@@ -1,6 +1,7 @@
 //! What stays and what goes, as `deleteOption` says, whenever it says so.
 
 use anyhow::Result;
+use cleat_api::appliedmanifestwork::Claim;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -73,7 +74,7 @@ async fn what_leaves_the_manifests_stays_or_goes_as_each_option_says() -> Result
         fleet.rewrite(name, vec![rest(name)]).await?;
         let ledger = fleet.ledger_name(name);
         let only_rest = |ledger: &cleat_api::appliedmanifestwork::AppliedManifestWork| {
-            ledger.spec.claims.iter().all(|claim| claim.name != name)
+            ledger.spec.claims.iter().flat_map(Claim::all_names).all(|one| one != name)
         };
         fleet.seen(&fleet.ledgers(), &ledger, only_rest).await?;
         assert_eq!(fleet.maps().get_opt(name).await?.is_some(), stays, "{name}");
@@ -148,8 +149,40 @@ async fn a_completed_work_still_hears_what_is_to_stay() -> Result<()> {
     let patch = Patch::Merge(json!({ "status": { "conditions": conditions } }));
     fleet.works().patch_status("one", &PatchParams::default(), &patch).await?;
     flip(&fleet, "one", "Orphan").await?;
+    // It is on record before anybody asks for it.
+    let kept = |ledger: &cleat_api::appliedmanifestwork::AppliedManifestWork| {
+        ledger.spec.claims.iter().all(|claim| claim.kept)
+    };
+    fleet.seen(&fleet.ledgers(), &fleet.ledger_name("one"), kept).await?;
     fleet.end("one").await?;
     assert!(holders(&fleet.maps().get("a").await?).is_empty());
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_was_to_stay_when_the_deletion_began_stays_whatever_the_work_says_since() -> Result<()>
+{
+    let fleet = Fleet::start("latched").await?;
+    let read_only = |name: &str| {
+        let identifier = json!({ "resource": "configmaps", "namespace": fleet.name, "name": name });
+        json!([{ "resourceIdentifier": identifier, "updateStrategy": { "type": "ReadOnly" } }])
+    };
+    fleet.work("one", vec![fleet.map("a", "1"), fleet.map("b", "1")], json!({})).await?;
+    fleet.told("one", "Applied", "True").await?;
+    fleet.seen(&fleet.ledgers(), &fleet.ledger_name("one"), recorded).await?;
+    fleet.patch("one", json!({ "spec": { "manifestConfigs": read_only("a") } })).await?;
+    fleet.seen(&fleet.maps(), "a", |map| holders(map).is_empty()).await?;
+    let hold = Patch::Merge(json!({ "metadata": { "finalizers": ["example.com/hold"] } }));
+    fleet.maps().patch("b", &PatchParams::default(), &hold).await?;
+    fleet.delete("one").await?;
+    fleet.says("one", "Deleting", "1 object remains").await?;
+    // The strategy is taken back when it is too late: what was let go of is not taken again.
+    fleet.patch("one", json!({ "spec": { "manifestConfigs": null } })).await?;
+    let release = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    fleet.maps().patch("b", &PatchParams::default(), &release).await?;
+    fleet.absent(&fleet.works(), "one").await?;
+    assert!(fleet.maps().get_opt("a").await?.is_some());
+    assert!(fleet.maps().get_opt("b").await?.is_none());
     Ok(())
 }
 

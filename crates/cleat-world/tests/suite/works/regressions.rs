@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use cleat_agent::work::hub_hash;
+use cleat_api::appliedmanifestwork::Claim;
 use cleat_world::fleet::{Fleet, holders, manifest_condition};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::ResourceExt as _;
@@ -52,7 +53,7 @@ async fn ocm_632_quick_spec_changes_left_objects_behind() -> Result<()> {
     fleet.rewrite("one", vec![fleet.map("last", "1")]).await?;
     fleet.told("one", "Applied", "True").await?;
     let only_last = |ledger: &cleat_api::appliedmanifestwork::AppliedManifestWork| {
-        ledger.spec.claims.iter().all(|claim| claim.name == "last")
+        ledger.spec.claims.iter().flat_map(Claim::all_names).all(|name| name == "last")
     };
     fleet.seen(&fleet.ledgers(), &fleet.ledger_name("one"), only_last).await?;
     let maps = fleet.maps().list(&ListParams::default()).await?.items;

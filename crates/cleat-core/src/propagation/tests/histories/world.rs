@@ -172,7 +172,7 @@ impl World {
         }
         let [bindings, placements] =
             self.lost.map(|since| Timestamp::from_second(since.unwrap_or(1)).unwrap());
-        let asked = Asked::Since { bindings, sets: Timestamp::MIN, placements };
+        let asked = Asked::Since { bindings, sets: Timestamp::MIN, placements, rules: None };
         let Observed { replicas, unsure_since, .. } = view;
         Observed { asked, replicas, unsure_since, ..self.look() }
     }

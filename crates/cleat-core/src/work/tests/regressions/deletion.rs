@@ -86,6 +86,70 @@ fn h2_a_complete_work_was_deaf_to_orphan() {
 }
 
 #[test]
+fn a_complete_work_that_came_to_keep_its_objects_was_evicted_with_them() {
+    let mut world = settled(&[(0, 1)]);
+    change(&mut world, |work| {
+        work.complete = true;
+        work.keep = Keep::Everything;
+    });
+    settle(&mut world, "one");
+    assert!(world.ledger("one").unwrap().is_kept(&id(0)));
+    world.works.remove("one");
+    let mut seen = world.observe("one", || true);
+    seen.agent.eviction_grace = Some(jiff::SignedDuration::ZERO);
+    book_mut(&mut seen).eviction_start = Some(seen.now);
+    assert_eq!(deletes(&plan(&seen)), [] as [&Id; 0]);
+}
+
+#[test]
+fn a_complete_work_that_came_back_was_about_to_be_evicted_for_ever() {
+    let mut world = settled(&[(0, 1)]);
+    change(&mut world, |work| work.complete = true);
+    let mut seen = world.observe("one", || true);
+    book_mut(&mut seen).eviction_start = Some(seen.now);
+    let plan = plan(&seen);
+    let Write::MergeStatus(patch) = &plan[0][0].write else { panic!("{plan:?}") };
+    assert!(patch["status"]["evictionStartTime"].is_null());
+    assert!(patch["status"].as_object().unwrap().contains_key("evictionStartTime"));
+}
+
+#[test]
+fn what_was_kept_when_the_deletion_began_was_deleted_because_the_work_changed_since() {
+    let mut world = settled(&[(0, 1), (1, 1)]);
+    change(&mut world, |work| {
+        work.keep = keep_only(0);
+        work.deleting = true;
+    });
+    world.guarded.insert(id(1));
+    for _ in 0..6 {
+        turn(&mut world, "one");
+    }
+    assert!(world.ledger("one").unwrap().deleting);
+    change(&mut world, |work| work.keep = Keep::Nothing);
+    world.guarded.clear();
+    settle(&mut world, "one");
+    assert!(!world.works.contains_key("one"));
+    assert!(world.objects.contains_key(&id(0)) && !world.objects.contains_key(&id(1)));
+}
+
+#[test]
+fn one_mark_that_could_not_be_taken_off_stopped_the_whole_deletion() {
+    let mut world = settled(&[(0, 1), (1, 1)]);
+    change(&mut world, |work| {
+        work.keep = keep_only(0);
+        work.deleting = true;
+    });
+    world.frozen.insert(id(0));
+    for _ in 0..10 {
+        turn(&mut world, "one");
+    }
+    assert!(world.works.contains_key("one") && !world.objects.contains_key(&id(1)));
+    world.frozen.clear();
+    settle(&mut world, "one");
+    assert!(!world.works.contains_key("one") && world.objects.contains_key(&id(0)));
+}
+
+#[test]
 fn h2_an_executor_without_rights_made_orphans_go() {
     let mut world = settled(&[(0, 1)]);
     change(&mut world, |work| {

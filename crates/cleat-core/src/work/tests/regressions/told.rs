@@ -19,7 +19,7 @@ use crate::work::trouble::{Trouble, TroubleKind};
 use crate::work::{plan, report, stranded};
 use crate::write::{Plan, Write};
 
-pub(super) fn condition(type_: &str, status: &str, generation: i64) -> Condition {
+pub(in crate::work::tests) fn condition(type_: &str, status: &str, generation: i64) -> Condition {
     Condition {
         type_: type_.into(),
         status: status.into(),

@@ -1,7 +1,6 @@
-//! Noticing that the cluster's kinds change, through the metadata of its definitions. Nothing of it
-//! is kept.
+//! Noticing that a server's kinds change, through the metadata of its definitions. Nothing of it is
+//! kept.
 
-use cleat_runtime::tasks::Tasks;
 use futures::StreamExt as _;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
@@ -9,8 +8,10 @@ use kube::api::Api;
 use kube::core::PartialObjectMeta;
 use kube::runtime::{WatchStreamExt as _, watcher};
 
+use crate::tasks::Tasks;
+
 /// Calls `on_change` whenever a definition came, went or changed.
-pub(crate) fn follow(client: &Client, tasks: &Tasks, on_change: impl Fn() + Send + 'static) {
+pub fn follow(client: &Client, tasks: &Tasks, on_change: impl Fn() + Send + 'static) {
     let definitions: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client.clone());
     let mut stop = tasks.stop();
     tasks.spawn("definitions", async move {
