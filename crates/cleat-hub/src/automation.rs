@@ -174,6 +174,7 @@ async fn pass(cx: Arc<Automations>, key: Key) -> Wake {
         let done = if plan.is_empty() { Vec::new() } else { cx.executor.execute(&plan).await };
         log(&plan, &done);
         let setback = core::judge(&seen, &plan, &done);
+        let settled = plan.is_empty();
         cx.memory().entry(key.clone()).or_default().setback = setback.clone();
         let next = match done.into_iter().flatten().next() {
             None => Next::End,
@@ -191,7 +192,7 @@ async fn pass(cx: Arc<Automations>, key: Key) -> Wake {
             Next::Changed(after)
                 if after.metadata.resource_version == seen.automation.metadata.resource_version =>
             {
-                return cx.end(&key, Observed { setback, ..seen }, until).await;
+                return cx.end(&key, Observed { setback, ..seen }, until, settled).await;
             }
             Next::Changed(after) => {
                 fresh = true;
@@ -202,7 +203,7 @@ async fn pass(cx: Arc<Automations>, key: Key) -> Wake {
                 fresh = true;
                 found
             }
-            Next::End => return cx.end(&key, Observed { setback, ..seen }, until).await,
+            Next::End => return cx.end(&key, Observed { setback, ..seen }, until, settled).await,
         };
     }
     Wake::After(SOON)
@@ -420,9 +421,11 @@ impl Automations {
         }
     }
 
-    /// Says what there is to say, and forgets what was glimpsed and has had its effect.
-    async fn end(&self, key: &Key, seen: Observed, until: Until) -> Wake {
+    /// Says what there is to say, and forgets what was glimpsed and has had its effect: nothing, as
+    /// long as a write that may be owed to it did not succeed.
+    async fn end(&self, key: &Key, seen: Observed, until: Until, settled: bool) -> Wake {
         if let Sight::Present(policy) = &seen.policy
+            && settled
             && let Some(version) = policy.version()
             && let Some(memory) = self.memory().get_mut(key)
         {
@@ -434,7 +437,7 @@ impl Automations {
         if let Some(memory) = self.memory().get_mut(key) {
             match std::mem::take(&mut memory.deaf) {
                 true => wake = Some(wake.unwrap_or(10 * SOON).min(10 * SOON)),
-                false if matches!(seen.policy, Sight::Present(_)) => {
+                false if settled && matches!(seen.policy, Sight::Present(_)) => {
                     memory.listened = until.listings;
                     let promised = core::targets(&seen.automation);
                     memory.hints.retain(|name, at| *at > until.hints || promised.contains(name));

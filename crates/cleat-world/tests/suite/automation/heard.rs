@@ -1,6 +1,7 @@
 //! Recoveries that are short, or that happen while the hub's controllers hear nothing.
 
 use anyhow::Result;
+use cleat_world::{Loss, within};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use kube::api::Api;
@@ -83,6 +84,27 @@ async fn a_recovery_while_the_hub_was_cut_off_is_not_lost() -> Result<()> {
     assert_eq!(hub.targets("cut", 2).await?, ["1", "1"]);
     hub.noted("cut", &[1]).await?;
     assert_eq!(hub.targets("cut", 2).await?.len(), 2);
+    controllers.stop().await;
+    Ok(())
+}
+
+/// What was glimpsed was forgotten with the pass that saw it, though its write never arrived.
+#[tokio::test]
+async fn a_recovery_is_not_lost_with_the_write_that_was_owed_to_it() -> Result<()> {
+    let hub = Hub::new("owed", 1).await?;
+    let loss = Loss::default();
+    let controllers = hub.run_with(loss.client(&hub.place.client));
+    hub.automate("owed", json!({})).await?;
+    hub.stand(&[BAD]).await?;
+    hub.noted("owed", &[1]).await?;
+    loss.begin();
+    hub.stand(&[GOOD]).await?;
+    hub.stand(&[BAD]).await?;
+    within("a write to be lost", loss.happened()).await?;
+    loss.end();
+    assert_eq!(hub.targets("owed", 2).await?, ["1", "1"]);
+    hub.noted("owed", &[1]).await?;
+    assert_eq!(hub.targets("owed", 2).await?.len(), 2);
     controllers.stop().await;
     Ok(())
 }
