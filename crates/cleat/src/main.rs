@@ -3,6 +3,7 @@
 mod agent;
 mod ansible_runner;
 mod apiserver;
+mod files;
 mod hub;
 mod interrupt;
 mod join;

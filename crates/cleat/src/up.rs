@@ -31,6 +31,7 @@ use self::auditing::Auditing;
 use self::identity::Identity;
 use self::role::Role;
 use self::sharing::Sharing;
+use crate::files;
 use crate::interrupt::interrupted;
 use crate::policy::options::PolicyOptions;
 
@@ -142,6 +143,7 @@ async fn up(args: Args) -> Result<()> {
     let mut serving = JoinSet::new();
     let mut servers = Vec::new();
     let mut rows = Vec::new();
+    let options = ServeOptions::of_files(files::allow());
     for member in members {
         rows.push((member.name.clone(), member.address.clone()));
         let tls = member.tls(args.listen)?;
@@ -150,7 +152,7 @@ async fn up(args: Args) -> Result<()> {
             member.listener,
             Some(tls),
             member.server.public_api(),
-            ServeOptions::default(),
+            options.clone(),
             async move { drop(stopped.wait_for(|stop| *stop).await) },
         ));
         servers.push(member.server);

@@ -59,7 +59,7 @@ impl Default for ServeOptions {
     fn default() -> Self {
         Self {
             max_connections: 10_000,
-            max_connections_per_address: 8_000,
+            max_connections_per_address: share(10_000),
             handshake_timeout: Duration::from_secs(10),
             header_read_timeout: Duration::from_secs(32),
             max_concurrent_streams: 250,
@@ -69,6 +69,25 @@ impl Default for ServeOptions {
             drain_timeout: Duration::from_secs(10),
         }
     }
+}
+
+impl ServeOptions {
+    /// Those of a process that may open so many files, some of which it wants for other things.
+    pub fn of_files(files: u64) -> Self {
+        let files = usize::try_from(files).unwrap_or(usize::MAX);
+        let max_connections = (files - files / 10).clamp(1, MOST_CONNECTIONS);
+        let max_connections_per_address = share(max_connections);
+        Self { max_connections, max_connections_per_address, ..Self::default() }
+    }
+}
+
+/// However many files there may be: a connection takes tens of kilobytes.
+const MOST_CONNECTIONS: usize = 100_000;
+
+/// What one address may have of so many connections. A whole fleet may stand behind one, so it is
+/// nearly all; the rest is for whoever has to look what is wrong.
+fn share(connections: usize) -> usize {
+    (connections - connections / 10).max(1)
 }
 
 /// Serves until `shutdown` is done, then lets running requests end.

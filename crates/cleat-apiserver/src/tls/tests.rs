@@ -196,6 +196,17 @@ async fn one_address_took_all_connections() {
     assert!(matches!(closed, Ok(0) | Err(_)), "{closed:?}");
 }
 
+#[test]
+fn a_fleet_of_a_thousand_behind_one_address_was_turned_away() {
+    // An agent has about nine connections.
+    assert!(ServeOptions::of_files(20_000).max_connections_per_address >= 9 * 1000);
+    for files in [0, 1, 9, 1024, 1 << 20, u64::MAX] {
+        let options = ServeOptions::of_files(files);
+        let [all, one] = [options.max_connections, options.max_connections_per_address];
+        assert!((1..=all).contains(&one) && (all < 10 || one < all), "{files} {all} {one}");
+    }
+}
+
 #[tokio::test]
 async fn shutdown_ends_idle_connections_at_once() {
     let server = server(ServeOptions::default()).await;
