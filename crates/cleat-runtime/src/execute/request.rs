@@ -115,8 +115,15 @@ pub(super) fn write(
     if asking.dry_run {
         ask("dryRun", "All");
     }
-    if strict && matches!(action.write, Write::Create(_) | Write::Replace(_)) {
-        ask("fieldValidation", "Strict");
+    match &action.write {
+        Write::Create(_) | Write::Replace(_) if strict => ask("fieldValidation", "Strict"),
+        // Otherwise a server looks for fields that it does not know, to warn of them, which nobody reads.
+        Write::Create(_)
+        | Write::Replace(_)
+        | Write::Merge(_)
+        | Write::MergeStatus(_)
+        | Write::MergeApproval(_) => ask("fieldValidation", "Ignore"),
+        Write::Apply { .. } | Write::Delete { .. } => {}
     }
 
     let mut request = Request::builder()

@@ -37,17 +37,26 @@ fn requests_say_exactly_what_actions_mean() {
         )
     };
     let all = "/apis/apps/v1/namespaces/n/deployments";
+    let ignore = "&fieldValidation=Ignore";
     let cases = [
-        (Write::Create(json!({ "a": 1 })), format!("POST {all}?fieldManager=work-agent"), "json"),
-        (Write::Replace(json!({ "a": 1 })), format!("PUT {all}/a?fieldManager=work-agent"), "json"),
+        (
+            Write::Create(json!({ "a": 1 })),
+            format!("POST {all}?fieldManager=work-agent{ignore}"),
+            "json",
+        ),
+        (
+            Write::Replace(json!({ "a": 1 })),
+            format!("PUT {all}/a?fieldManager=work-agent{ignore}"),
+            "json",
+        ),
         (
             Write::Merge(json!({ "a": 1 })),
-            format!("PATCH {all}/a?fieldManager=work-agent"),
+            format!("PATCH {all}/a?fieldManager=work-agent{ignore}"),
             "merge-patch+json",
         ),
         (
             Write::MergeStatus(json!({ "a": 1 })),
-            format!("PATCH {all}/a/status?fieldManager=work-agent"),
+            format!("PATCH {all}/a/status?fieldManager=work-agent{ignore}"),
             "merge-patch+json",
         ),
         (
@@ -72,7 +81,10 @@ fn requests_say_exactly_what_actions_mean() {
 fn a_dry_run_in_anothers_name_says_both() {
     let impersonated = Some(Impersonated::service_account("n", "robot"));
     let text = sent(Write::Create(json!({})), &Asking { dry_run: true, impersonated });
-    assert!(text.contains("?fieldManager=work-agent&dryRun=All\n"), "{text}");
+    assert!(
+        text.contains("?fieldManager=work-agent&dryRun=All&fieldValidation=Ignore\n"),
+        "{text}"
+    );
     assert!(text.contains("\nimpersonate-user: system:serviceaccount:n:robot\n"), "{text}");
     assert!(text.contains("\nimpersonate-group: system:serviceaccounts:n\n"), "{text}");
 }
