@@ -30,6 +30,16 @@ use crate::work::ownership::declared;
 pub const ADD_ONS: [&str; 3] =
     ["addon.open-cluster-management.io", "v1alpha1", "managedclusteraddons"];
 
+/// On a work, a policy or an add-on: when it goes if the cluster leaves, from 0 (the default, first) to
+/// 100, as in OCM.
+pub const CLEANUP_PRIORITY: &str = "open-cluster-management.io/cleanup-priority";
+
+/// What is no number up to 100 is as good as nothing.
+fn priority(metadata: &ObjectMeta) -> u8 {
+    let said = metadata.annotations.as_ref().and_then(|all| all.get(CLEANUP_PRIORITY));
+    said.and_then(|text| text.parse().ok()).filter(|number| *number <= 100).unwrap_or_default()
+}
+
 /// What the hub believes to be on a cluster by these works and policies.
 pub fn on_cluster(works: &[ManifestWork], policies: Vec<Policy>) -> Vec<LeftObject> {
     let of_works = works.iter().map(Carried::work);
@@ -98,6 +108,8 @@ pub struct Carried {
     pub deleting: bool,
     /// Since when.
     pub since: Option<Timestamp>,
+    /// Of its kind, those with less go before it: [`CLEANUP_PRIORITY`].
+    pub priority: u8,
     /// What the hub has written down as staying, if it says so on it.
     pub on_record: Option<String>,
     /// What is believed to be on the cluster because of it.
@@ -170,6 +182,7 @@ impl Carried {
             finalizers: metadata.finalizers.clone().unwrap_or_default(),
             deleting: metadata.deletion_timestamp.is_some(),
             since: metadata.deletion_timestamp.as_ref().map(|time| time.0),
+            priority: priority(metadata),
             on_record: metadata.annotations.as_ref().and_then(|all| all.get(ON_RECORD)).cloned(),
             objects: Vec::new(),
             copies: Vec::new(),

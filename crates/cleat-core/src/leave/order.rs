@@ -1,13 +1,15 @@
-//! Which works go first: those that need something go before those that bring it.
+//! Which works go first: those that need something go before those that bring it, and those of which
+//! somebody said so before all others.
 //!
-//! Inside a work the agent keeps the order of kinds. Between works only two needs count: an object
+//! Inside a work the agent keeps the order of kinds. Between works only two needs can be told: an object
 //! needs its namespace, and a custom resource its definition. What serves finalizers, and is
-//! protected, refuses to go by itself until it is needed no more.
+//! protected, refuses to go by itself until it is needed no more; any other order is for their owner to
+//! say ([`CLEANUP_PRIORITY`](super::carried::CLEANUP_PRIORITY)).
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
-use super::carried::Carried;
+use super::carried::{Carried, Kind};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Ground<'a> {
@@ -50,8 +52,15 @@ impl Needs {
             }
         }
         let on = |ground| standing.get(ground).into_iter().flatten().copied();
-        let waits_for: Vec<BTreeSet<usize>> =
-            brought.iter().map(|grounds| grounds.iter().flat_map(on).collect()).collect();
+        let before = said_to_go_before(carried);
+        let waits_for: Vec<BTreeSet<usize>> = brought
+            .iter()
+            .zip(carried)
+            .map(|(grounds, one)| {
+                let first = before.get(&(one.kind, one.priority)).into_iter().flatten().copied();
+                grounds.iter().flat_map(on).chain(first).collect()
+            })
+            .collect();
         let mut holds_up: Vec<BTreeSet<usize>> =
             waits_for.iter().map(|_| BTreeSet::new()).collect();
         for (index, all) in waits_for.iter().enumerate() {
@@ -73,6 +82,21 @@ impl Needs {
         let (ahead, behind) = (reached(&self.waits_for, index), reached(&self.holds_up, index));
         ahead.is_subset(&behind)
     }
+}
+
+/// For each priority of a kind, those of the priority before it: these wait for the ones before them in
+/// turn, so nobody has to wait for all by name.
+fn said_to_go_before(carried: &[Carried]) -> BTreeMap<(Kind, u8), Vec<usize>> {
+    let mut levels: BTreeMap<(Kind, u8), Vec<usize>> = BTreeMap::new();
+    for (index, one) in carried.iter().enumerate() {
+        levels.entry((one.kind, one.priority)).or_default().push(index);
+    }
+    let next = levels.keys().skip(1).copied();
+    let pairs = levels.iter().zip(next);
+    pairs
+        .filter(|(((kind, _), _), (next, _))| kind == next)
+        .map(|((_, first), later)| (later, first.clone()))
+        .collect()
 }
 
 fn reached(steps: &[BTreeSet<usize>], from: usize) -> BTreeSet<usize> {

@@ -87,3 +87,53 @@ fn with_works_that_need_each_other_everything_went_at_once() {
     let other: (&str, &[&str]) = ("other", &["configmaps four/d"]);
     check(&[base, ("a", a), ("b", b), other], &["other"], &["a", "b"]);
 }
+
+/// The same with a priority for each, in their order.
+fn check_said(works: &[(&str, &[&str], u8)], deleting: &[&str], expected: &[&str]) {
+    let carried: Vec<Carried> = works
+        .iter()
+        .map(|(name, objects, priority)| {
+            let mut one = Carried::work(&ManifestWork::default());
+            one.name = name.to_string();
+            one.deleting = deleting.contains(name);
+            one.objects = objects.iter().map(|object| left(object)).collect();
+            one.priority = *priority;
+            one
+        })
+        .collect();
+    let names: Vec<&str> = ready(&carried).into_iter().map(|index| &*carried[index].name).collect();
+    assert_eq!(names, expected, "of {works:?} while {deleting:?} go");
+}
+
+#[test]
+fn an_operator_went_with_the_instances_that_it_had_to_finalize() {
+    let operator: (&str, &[&str], u8) = ("operator", &["deployments.apps shop/operator"], 50);
+    let rights: (&str, &[&str], u8) = ("rights", &["clusterroles.rbac operator"], 100);
+    let instances: (&str, &[&str], u8) = ("instances", &["things.example.com shop/t"], 0);
+    check_said(&[operator, rights, instances], &[], &["instances"]);
+    check_said(&[operator, rights, instances], &["instances"], &[]);
+    check_said(&[operator, rights], &[], &["operator"]);
+    check_said(&[operator, rights], &["operator"], &[]);
+    check_said(&[rights], &[], &["rights"]);
+}
+
+#[test]
+fn what_is_said_against_what_is_needed_holds_up_nobody_for_ever() {
+    let base: (&str, &[&str], u8) = ("base", &["namespaces shop"], 0);
+    let inside: (&str, &[&str], u8) = ("inside", &["configmaps shop/a"], 10);
+    let later: (&str, &[&str], u8) = ("later", &["configmaps else/a"], 20);
+    check_said(&[base, inside, later], &[], &["base", "inside"]);
+    check_said(&[base, inside, later], &["base", "inside"], &[]);
+    check_said(&[later], &[], &["later"]);
+}
+
+#[test]
+fn a_priority_is_a_number_up_to_a_hundred() {
+    use super::super::carried::CLEANUP_PRIORITY;
+    for (said, expected) in [("0", 0), ("7", 7), ("100", 100), ("101", 0), ("-1", 0), ("soon", 0)] {
+        let mut work = ManifestWork::default();
+        let note = (CLEANUP_PRIORITY.to_string(), said.to_string());
+        work.metadata.annotations = Some([note].into());
+        assert_eq!(Carried::work(&work).priority, expected, "{said}");
+    }
+}
