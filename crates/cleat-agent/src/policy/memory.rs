@@ -108,7 +108,7 @@ pub(super) fn held_back(life: &mut Life, plan: Plan) -> (Plan, Option<Timestamp>
             match pause.filter(|_| is_about_an_object(&action)) {
                 Some(time) => until = Some(until.map_or(time, |until| until.min(time))),
                 None => {
-                    left |= !matches!(action.write, Write::MergeStatus(_))
+                    left |= !matches!(action.write, Write::ReplaceStatus(_))
                         && action.target.id.resource != "events";
                     kept.push(action);
                 }

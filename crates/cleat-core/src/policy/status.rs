@@ -184,25 +184,16 @@ pub(crate) fn target(policy: &Policy) -> Target {
 }
 
 fn write(policy: &Policy, status: &ConfigurationPolicyStatus) -> Action {
-    let mut value = serde_json::to_value(status).unwrap_or_default();
-    if let Some(fields) = value.as_object_mut() {
-        // In a merge patch, what is not mentioned stays.
-        for field in [
-            "compliant",
-            "compliancyDetails",
-            "lastEvaluated",
-            "lastEvaluatedGeneration",
-            "relatedObjects",
-            "history",
-        ] {
-            fields.entry(field).or_insert(Value::Null);
-        }
-    }
-    let patch = json!({
-        "metadata": { "uid": policy.uid, "resourceVersion": policy.resource_version },
-        "status": value,
+    let object = json!({
+        "apiVersion": "policy.open-cluster-management.io/v1",
+        "kind": "ConfigurationPolicy",
+        "metadata": {
+            "name": policy.name, "namespace": policy.namespace,
+            "uid": policy.uid, "resourceVersion": policy.resource_version,
+        },
+        "status": serde_json::to_value(status).unwrap_or_default(),
     });
-    Action { side: Side::Cluster, target: target(policy), write: Write::MergeStatus(patch) }
+    Action { side: Side::Cluster, target: target(policy), write: Write::ReplaceStatus(object) }
 }
 
 /// Whether a state counts as good where it is only looked at.

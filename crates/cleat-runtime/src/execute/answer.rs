@@ -71,6 +71,7 @@ fn remaining(write: &Write, object: Value) -> Value {
         | Write::Apply { .. }
         | Write::Merge(_)
         | Write::MergeStatus(_)
+        | Write::ReplaceStatus(_)
         | Write::MergeApproval(_) => object,
     }
 }

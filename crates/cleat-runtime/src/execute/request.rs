@@ -82,6 +82,9 @@ pub(super) fn write(
         Write::MergeStatus(patch) => {
             (Method::PATCH, path::object(target)? + "/status", MERGE, patch)
         }
+        Write::ReplaceStatus(object) => {
+            (Method::PUT, path::object(target)? + "/status", JSON, object)
+        }
         Write::MergeApproval(patch) => {
             (Method::PATCH, path::object(target)? + "/approval", MERGE, patch)
         }
@@ -99,6 +102,7 @@ pub(super) fn write(
         | Write::Replace(_)
         | Write::Merge(_)
         | Write::MergeStatus(_)
+        | Write::ReplaceStatus(_)
         | Write::MergeApproval(_) => field_manager,
     };
     let mut query = '?';
@@ -122,6 +126,7 @@ pub(super) fn write(
         | Write::Replace(_)
         | Write::Merge(_)
         | Write::MergeStatus(_)
+        | Write::ReplaceStatus(_)
         | Write::MergeApproval(_) => ask("fieldValidation", "Ignore"),
         Write::Apply { .. } | Write::Delete { .. } => {}
     }

@@ -60,6 +60,11 @@ fn requests_say_exactly_what_actions_mean() {
             "merge-patch+json",
         ),
         (
+            Write::ReplaceStatus(json!({ "a": 1 })),
+            format!("PUT {all}/a/status?fieldManager=work-agent{ignore}"),
+            "json",
+        ),
+        (
             Write::Apply { object: json!({ "a": 1 }), manager: "me & you".to_owned(), force: true },
             format!("PATCH {all}/a?fieldManager=me%20%26%20you&force=true"),
             "apply-patch+yaml",

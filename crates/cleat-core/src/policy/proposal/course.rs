@@ -11,6 +11,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use cleat_api::configurationpolicy::ConfigurationPolicyStatus;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::lacks;
@@ -210,7 +211,7 @@ impl Course {
                 Did::Delete
             }
             Write::Merge(patch) => return self.hold(&patch),
-            Write::MergeStatus(patch) => return self.tell(&patch),
+            Write::ReplaceStatus(object) => return self.tell(&object),
             _ => return,
         };
         self.seen.cluster.trials.remove(&id);
@@ -318,13 +319,10 @@ impl Course {
         policy.finalizers = all.map(ToOwned::to_owned).collect();
     }
 
-    fn tell(&mut self, patch: &Value) {
+    fn tell(&mut self, object: &Value) {
         let Subject::Policy(policy) = &mut self.seen.policy else { return };
-        let mut fields =
-            patch.get("status").and_then(Value::as_object).cloned().unwrap_or_default();
-        fields.retain(|_, value| !value.is_null());
-        let status = serde_json::from_value::<ConfigurationPolicyStatus>(Value::Object(fields));
-        if let Ok(status) = status {
+        let status = object.get("status").map(ConfigurationPolicyStatus::deserialize);
+        if let Some(Ok(status)) = status {
             policy.status = status;
         }
     }

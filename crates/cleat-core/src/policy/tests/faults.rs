@@ -141,7 +141,7 @@ impl World {
                 };
                 if steps.iter().any(creates) {
                     steps.retain(|step| {
-                        !step.iter().any(|one| matches!(one.write, Write::MergeStatus(_)))
+                        !step.iter().any(|one| matches!(one.write, Write::ReplaceStatus(_)))
                     });
                 }
             }

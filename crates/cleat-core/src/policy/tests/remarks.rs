@@ -32,7 +32,7 @@ fn what_has_to_be_put_right_does_not_wait_for_remarks() {
         .map(|action| {
             let verb = match action.write {
                 Write::Create(_) => "create",
-                Write::MergeStatus(_) => "status",
+                Write::ReplaceStatus(_) => "status",
                 _ => "other",
             };
             (verb, action.target.id.resource.as_str())

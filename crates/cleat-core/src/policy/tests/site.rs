@@ -142,13 +142,11 @@ pub(super) fn told(seen: &Observed) -> (String, String, String) {
 }
 
 pub(super) fn status(plan: &Plan) -> ConfigurationPolicyStatus {
-    let patch = plan.iter().flatten().find_map(|action| match &action.write {
-        Write::MergeStatus(patch) => Some(patch["status"].clone()),
+    let written = plan.iter().flatten().find_map(|action| match &action.write {
+        Write::ReplaceStatus(object) => Some(object["status"].clone()),
         _ => None,
     });
-    let fields = patch.expect("a status is written").as_object().unwrap().clone();
-    let fields = fields.into_iter().filter(|(_, value)| !value.is_null()).collect();
-    serde_json::from_value(Value::Object(fields)).unwrap()
+    serde_json::from_value(written.expect("a status is written")).unwrap()
 }
 
 pub(super) fn verbs(plan: &Plan) -> Vec<Vec<String>> {
@@ -157,7 +155,7 @@ pub(super) fn verbs(plan: &Plan) -> Vec<Vec<String>> {
         Write::Replace(_) => "replace",
         Write::Delete { .. } => "delete",
         Write::Merge(_) => "patch",
-        Write::MergeStatus(_) => "status",
+        Write::ReplaceStatus(_) => "status",
         _ => "other",
     };
     let step = |step: &Vec<crate::write::Action>| {

@@ -361,7 +361,7 @@ impl World {
                 self.delete(seen, then, name, uid, resource_version.as_deref())?
             }
             (Write::Merge(patch), _) => self.finalizers(seen, then, patch)?,
-            (Write::MergeStatus(patch), _) => self.write_status(then, patch)?,
+            (Write::ReplaceStatus(object), _) => self.write_status(then, object)?,
             (write, resource) => return Err(format!("nobody asked for {write:?} of {resource}")),
         };
         self.memory = core::mem::take(&mut self.memory).after(action, &outcome, self.now);
@@ -543,14 +543,12 @@ impl World {
         Ok(Outcome::Done(Value::Null))
     }
 
-    fn write_status(&mut self, then: &Policy, patch: &Value) -> Checked<Outcome> {
-        if !self.precondition(patch) {
+    fn write_status(&mut self, then: &Policy, object: &Value) -> Checked<Outcome> {
+        if !self.precondition(object) {
             return Ok(Outcome::Conflict("changed meanwhile".into()));
         }
-        let fields = patch["status"].as_object().unwrap().clone();
-        let fields = fields.into_iter().filter(|(_, value)| !value.is_null()).collect();
         let mut status: ConfigurationPolicyStatus =
-            serde_json::from_value(Value::Object(fields)).unwrap();
+            serde_json::from_value(object["status"].clone()).unwrap();
         // Whose an object will be that is made next.
         for entry in &status.related_objects {
             let name = &entry.object.metadata.name;
