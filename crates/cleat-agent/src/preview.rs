@@ -20,7 +20,8 @@ use cleat_api::removalpreview::{
 };
 use cleat_core::id::{Id, Target};
 use cleat_core::preview;
-use cleat_core::work::leaving::{Inside, leaving, namespaces};
+use cleat_core::work::contents::Found;
+use cleat_core::work::leaving::{Inside, holders, leaving};
 use cleat_core::work::observed::Observed;
 use cleat_core::work::outlook::{Change, Foreseen, Prospect, outlook};
 use cleat_core::write::{Action, Outcome, Side, Write};
@@ -229,7 +230,7 @@ impl Context {
         let mut answer = Answer::default();
         let all = self.works_seen(names, &mut answer).await;
         let inside = match strategy {
-            RemoveStrategy::Required => self.look_inside(namespaces(&all)).await,
+            RemoveStrategy::Required => self.look_inside(holders(&all)).await,
             RemoveStrategy::Needless => Inside::new(),
         };
         for (name, outlook) in leaving(all, strategy, &inside) {
@@ -252,17 +253,16 @@ impl Context {
         all
     }
 
-    /// What is in the namespaces that would go: a leaving cluster keeps those that hold what is not
-    /// ours.
-    async fn look_inside(&self, namespaces: BTreeSet<Id>) -> Inside {
-        // What policies take along is gone before a work goes that brought its namespace.
+    /// What is in the namespaces and of the definitions that would go: a leaving cluster keeps those that
+    /// hold what is not ours.
+    async fn look_inside(&self, holders: BTreeSet<Id>) -> Inside {
+        // What policies take along is gone before a work goes that brought its namespace or definition.
         let taken = self.config.policies.as_ref().map(Policies::taken_along).unwrap_or_default();
         let mut inside = Inside::new();
-        for id in namespaces {
-            let mut found = self.inquirer.inside(&id.name).await;
-            if let Ok(found) = &mut found {
-                found.retain(|one| !taken.contains(&one.uid));
-            }
+        let once_taken = |one: Found| one.once_going(|uid| taken.contains(uid));
+        for id in holders {
+            let found = self.inquirer.held(&id).await;
+            let found = found.map(|found| found.into_iter().map(once_taken).collect());
             inside.insert(id, found);
         }
         inside

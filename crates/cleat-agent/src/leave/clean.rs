@@ -243,9 +243,9 @@ impl Context {
         seen.holders = self.holders().await;
         let hash = seen.ledgers.first().map(|ledger| ledger.spec.hub_hash.clone());
         let hash = hash.or_else(|| Some(job.records.first()?.spec.hub_hash.clone()));
-        for id in clean::namespaces_due(&seen) {
+        for id in clean::holders_due(&seen) {
             let hash = hash.as_deref().unwrap_or_default();
-            let held = contents(&job.cluster_client, &self.kinds, &id.name, hash).await;
+            let held = contents(&job.cluster_client, &self.kinds, &id, hash).await;
             seen.contents.insert(id, held);
         }
         Ok(seen)

@@ -8,7 +8,7 @@ use cleat_core::leave::parts::{
     self, BOOTSTRAP, CREDENTIALS, NAME, Observed, OwnPart, PENDING, Remaining, plan,
 };
 use cleat_core::registration::hub::Seen;
-use cleat_core::work::contents::{Contents, Found, judge};
+use cleat_core::work::contents::{Contents, Found, judge_beside};
 use cleat_core::write::{Outcome, Side};
 use cleat_runtime::contents::found;
 use cleat_runtime::execute::{Executor, Read};
@@ -92,8 +92,8 @@ async fn observe(
     }
     let contents = match found(cluster, kinds, namespace).await {
         Ok(all) => {
-            let others: Vec<Found> = all.into_iter().filter(|one| !is_own(one)).collect();
-            judge(&others, "")
+            let own = all.iter().filter(|one| is_own(one)).map(|one| one.uid.as_str()).collect();
+            judge_beside(&all, &own, "")
         }
         Err(why) => Contents::Unknown(why),
     };

@@ -216,9 +216,9 @@ impl Context {
                     Some(all) => seen.cluster.lists.insert(of, all).is_none(),
                     None => false,
                 },
-                Read::Contents(namespace) => {
-                    let held = self.holds(policy, &namespace).await;
-                    seen.cluster.contents.insert(namespace.id, held).is_none()
+                Read::Contents(holder) => {
+                    let held = self.holds(policy, &holder).await;
+                    seen.cluster.contents.insert(holder.id, held).is_none()
                 }
                 Read::Resolution { index, pick } => {
                     let template = template_at(&seen.templates, index);

@@ -70,8 +70,13 @@ impl Inquirer {
             .await
     }
 
+    /// Everything in a namespace or of a definition.
+    pub(super) async fn held(&self, holder: &Id) -> Result<Vec<Found>, String> {
+        contents::held(&self.client, &self.kinds, holder).await
+    }
+
     /// Everything in a namespace.
-    pub(super) async fn inside(&self, namespace: &str) -> Result<Vec<Found>, String> {
+    async fn inside(&self, namespace: &str) -> Result<Vec<Found>, String> {
         contents::found(&self.client, &self.kinds, namespace).await
     }
 
@@ -279,6 +284,7 @@ mod tests {
             terminating: false,
             owners: owners.iter().map(owner).collect(),
             account: None,
+            above: BTreeMap::new(),
             labels: BTreeMap::new(),
             finalizers: Vec::new(),
         }

@@ -162,7 +162,7 @@ pub struct Cluster {
     pub trials: BTreeMap<Id, Trial>,
     /// What the server would make of the object if it were made anew, under another name.
     pub creations: BTreeMap<Id, Trial>,
-    /// What the namespaces hold that would go next, while the cluster leaves its hub.
+    /// What the namespaces and definitions hold that would go next, while the cluster leaves its hub.
     pub contents: BTreeMap<Id, Contents>,
     /// What the hub has heard to stay here.
     pub heard: Vec<LeftObject>,
@@ -323,7 +323,7 @@ pub enum Read {
     Namespaces,
     Object(Target),
     List(ListOf),
-    /// What a namespace holds.
+    /// What a namespace or a definition holds.
     Contents(Target),
     /// What the definition at this index says for this object.
     Resolution {

@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What a namespace holds. `None`: nobody looked.
+    /// What a namespace or a definition holds. `None`: nobody looked.
     pub(crate) fn contents(&mut self, target: &Target) -> Option<&'a Contents> {
         let found = self.cluster.contents.get(&target.id);
         self.note(Read::Contents(target.clone()), found.is_some());

@@ -43,6 +43,7 @@ fn found(id: Id) -> Found {
         terminating: false,
         owners: vec![],
         account: None,
+        above: BTreeMap::new(),
         labels: BTreeMap::new(),
         finalizers: vec![],
     }
