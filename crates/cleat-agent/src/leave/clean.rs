@@ -32,7 +32,7 @@ use kube::{Client, ResourceExt as _};
 use serde_json::json;
 
 use super::parts;
-use crate::registration::{FIELD_MANAGER, Keep};
+use crate::registration::{self, FIELD_MANAGER, Keep};
 use crate::work::hub_hash;
 
 /// Objects read at the same time.
@@ -77,6 +77,15 @@ pub enum Error {
     Templates { namespace: String, message: String },
     #[error("failed to tell what the hub's policies hold: {message}")]
     Policy { message: String },
+    #[error(
+        "whose agent is in {namespace} of this cluster cannot be told, so it is not taken away; make \
+         the secrets there readable, or clean without --agent"
+    )]
+    Agent {
+        namespace: String,
+        #[source]
+        source: registration::Error,
+    },
     #[error("failed to note it in the record {record}: {message}")]
     Note { record: String, message: String },
 }
@@ -98,14 +107,12 @@ struct Context {
 /// Works until everything is settled or nothing happened for `PATIENCE`, notes in the records how far it got, and
 /// tells. `waits` is told what is waited for.
 pub async fn clean(job: Clean, mut waits: impl FnMut(&Id, &str) + Send) -> Result<Report, Error> {
-    if job.agent.is_some()
-        && let Some(name) = joined_as(&job.hub_client, &job.cluster_id).await?
-    {
-        return Err(clean::Refusal::Joined { name }.into());
-    }
     let executor = executor(Some(&job.hub_client), &job.cluster_client);
     let kinds = Kinds::new(job.cluster_client.clone());
     let context = Context { job, executor, kinds };
+    if let Some(keep) = &context.job.agent {
+        context.agent_is_ours(keep).await?;
+    }
     let mut patience = Patience::new();
     let mut pause = tokio::time::interval(PAUSE);
     let mut refused = BTreeMap::new();
@@ -127,6 +134,8 @@ pub async fn clean(job: Clean, mut waits: impl FnMut(&Id, &str) + Send) -> Resul
         }
     };
     if let Some(keep) = context.job.agent.as_ref().filter(|_| report.stuck.is_empty()) {
+        // Somebody may have joined it to another hub meanwhile.
+        context.agent_is_ours(keep).await?;
         report.take_agent_away(context.take_agent_away(keep).await);
     }
     context.note(&records, &report).await?;
@@ -174,10 +183,30 @@ pub async fn joined_as(hub_client: &Client, cluster_id: &str) -> Result<Option<S
 }
 
 /// Whether a cluster that has left still has an agent's credentials in this place, and with them
-/// perhaps an agent.
-pub async fn has_agent(cluster_client: &Client, keep: &Keep) -> bool {
+/// perhaps an agent. That of another hub is none of these records'.
+pub async fn has_agent(
+    cluster_client: &Client,
+    keep: &Keep,
+    records: &[LeftoverRecord],
+    hub_server: Option<&str>,
+) -> bool {
     let executor = executor(None, cluster_client);
-    keep.load(&executor).await.is_ok_and(|kept| kept.is_some())
+    let there = keep.load(&executor).await.is_ok_and(|kept| kept.is_some());
+    let Ok(lodging) = lodging(&executor, keep).await else { return there };
+    let ours = clean::agent_is_ours(records, &lodging, hub_server.map(hub_hash).as_deref());
+    there && !matches!(ours, Err(clean::Refusal::AgentOfOtherHub { .. }))
+}
+
+/// Whose agent is in this place. What cannot be read there may be anybody's.
+async fn lodging(executor: &Executor, keep: &Keep) -> Result<clean::Lodging, Error> {
+    let namespace = match keep {
+        Keep::Secret { namespace } => namespace.clone(),
+        Keep::Directory(path) => path.display().to_string(),
+    };
+    let hubs = keep.hubs(executor).await;
+    let hubs = hubs.map_err(|source| Error::Agent { namespace: namespace.clone(), source })?;
+    let hubs = hubs.into_iter().map(|server| (hub_hash(&server), server)).collect();
+    Ok(clean::Lodging { namespace, hubs, joined: None })
 }
 
 fn executor(hub: Option<&Client>, cluster: &Client) -> Executor {
@@ -190,6 +219,13 @@ fn executor(hub: Option<&Client>, cluster: &Client) -> Executor {
 }
 
 impl Context {
+    async fn agent_is_ours(&self, keep: &Keep) -> Result<(), Error> {
+        let joined = joined_as(&self.job.hub_client, &self.job.cluster_id).await?;
+        let lodging = clean::Lodging { joined, ..lodging(&self.executor, keep).await? };
+        let told = self.job.hub_server.as_deref().map(hub_hash);
+        Ok(clean::agent_is_ours(&self.job.records, &lodging, told.as_deref())?)
+    }
+
     /// Takes the agent of a cluster that has left, its rights and its credentials off the cluster, and
     /// tells what the server still has of it.
     async fn take_agent_away(&self, keep: &Keep) -> Vec<Remaining> {

@@ -1,5 +1,6 @@
 //! Where an agent keeps its credentials: a secret of its cluster, or a directory.
 
+mod hubs;
 mod pending;
 
 use std::collections::BTreeMap;

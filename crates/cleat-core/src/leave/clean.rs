@@ -11,6 +11,7 @@ mod choose;
 mod copies;
 mod holders;
 mod report;
+mod whose;
 
 use alloc::borrow::ToOwned as _;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,7 @@ pub use self::choose::{Chosen, Refusal, choose, ledgers};
 pub use self::copies::copies_on_record;
 pub use self::holders::{Holder, Holders};
 pub use self::report::{Report, report, said, to_do};
+pub use self::whose::{Lodging, agent_is_ours};
 use crate::condition::holds;
 use crate::id::{Id, Target};
 use crate::protection::denial::Protected;

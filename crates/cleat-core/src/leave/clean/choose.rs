@@ -44,6 +44,18 @@ pub enum Refusal {
          {name}` first, or clean without --agent"
     )]
     Joined { name: String },
+    #[error(
+        "what is in the namespace {namespace} of this cluster is the agent of {server}, and the records \
+         are of another hub; say with --agent-namespace where the agent of the records is, or clean \
+         without --agent. If {server} is this hub by another address, add --hub-server {server}"
+    )]
+    AgentOfOtherHub { namespace: String, server: String },
+    #[error(
+        "what is in the namespace {namespace} of this cluster is the agent of {server}, and no record \
+         says by which address its agent knew this hub; add --hub-server {server} if that is this hub, \
+         or clean without --agent"
+    )]
+    AgentOfSomeHub { namespace: String, server: String },
 }
 
 /// The records that are this cluster's and not done yet. A cluster of the same name may have left

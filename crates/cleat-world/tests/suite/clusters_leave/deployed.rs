@@ -18,6 +18,7 @@ use kube::api::{Api, PostParams};
 use serde_json::json;
 
 use super::party::Party;
+use crate::clusters::executor;
 use crate::{create, parse, seen};
 
 /// What `cleat join --deploy` puts on the cluster, as far as it is to be taken away again.
@@ -187,6 +188,28 @@ async fn cleaning_took_the_agent_of_a_cluster_away_that_had_joined_again() -> Re
     deployed.bindings().get(&binding_name(&deployed.home)).await?;
     party.maps().get("m").await?;
     deployed.party.stop_agent().await;
+    Ok(())
+}
+
+/// It was declared destroyed, came back, and joined another hub in the same place.
+#[tokio::test]
+async fn cleaning_took_the_agent_of_another_hub_away() -> Result<()> {
+    let mut deployed = Deployed::new("theiragent").await?;
+    deployed.party.lose().await?;
+    let party = &deployed.party;
+    let mut theirs = party.credentials.clone().context("it joined")?;
+    theirs.hub.server = "https://hub.of.others".to_owned();
+    let keep = Keep::Secret { namespace: deployed.home.clone() };
+    keep.save(&executor(None, Some(party.cluster.clone())), &theirs).await?;
+    let refused = party.clean_with(false, Some(keep)).await.err().context("it was not refused")?;
+    let refused = refused.to_string();
+    let expected =
+        format!("the namespace {} of this cluster is the agent of https://hub.of.o", deployed.home);
+    assert!(refused.contains(&expected) && refused.contains("--agent-namespace"), "{refused}");
+    assert_eq!(party.cleaned().await?, None, "nothing was done");
+    deployed.all::<Secret>().get(CREDENTIALS).await?;
+    deployed.all::<Deployment>().get(NAME).await?;
+    deployed.bindings().get(&binding_name(&deployed.home)).await?;
     Ok(())
 }
 
