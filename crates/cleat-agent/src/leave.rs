@@ -76,6 +76,8 @@ struct Context {
     trouble: Mutex<Option<ground::Trouble>>,
     /// What the hub says is written down.
     on_record: Mutex<BTreeSet<LeftObject>>,
+    /// Whether it is noted beside the credentials that the cluster has left, once somebody looked.
+    noted: Mutex<Option<bool>>,
 }
 
 /// Starts the story; it ends with the tasks, or when the cluster has left.
@@ -88,8 +90,8 @@ pub fn start(leave: Leave, tasks: &Tasks) {
         ..Default::default()
     });
     let kinds = Kinds::new(leave.cluster_client.clone());
-    let (trouble, on_record) = (Mutex::default(), Mutex::default());
-    let context = Context { leave, executor, kinds, trouble, on_record };
+    let (trouble, on_record, noted) = (Mutex::default(), Mutex::default(), Mutex::default());
+    let context = Context { leave, executor, kinds, trouble, on_record, noted };
     if let Some(keep) = context.leave.keep.clone() {
         let (presence, executor) = (context.leave.presence.clone(), context.executor.clone());
         let stop = tasks.stop();
@@ -142,7 +144,13 @@ impl Context {
         loop {
             let standing = changes.borrow_and_update().clone();
             let ended = match standing {
-                Standing::Unknown | Standing::Member => stop.or(changes.changed()).await.is_none(),
+                Standing::Unknown => stop.or(changes.changed()).await.is_none(),
+                Standing::Member => match self.mark(false).await {
+                    true => stop.or(changes.changed()).await.is_none(),
+                    false => {
+                        stop.or(tokio::time::timeout(AGAIN, changes.changed())).await.is_none()
+                    }
+                },
                 Standing::Leaving(_) => {
                     self.look().await;
                     // What ends on the cluster is the works' story's to see; this one asks.
@@ -274,17 +282,24 @@ impl Context {
         Ok((!what.is_empty()).then(|| what.join(", ")))
     }
 
-    /// Writes down that nothing is held any more, or that something is; says whether that worked.
+    /// Writes down that nothing is held any more, or that something is; says whether that worked. What
+    /// an agent before this one noted is not believed: it may not have come to its end, or its hub may
+    /// have forgotten that leave, and the next hub that does not know the cluster would be taken for the
+    /// end of it.
     async fn mark(&self, released: bool) -> bool {
-        let was = self.leave.presence.is_released();
-        if was == released {
-            return true;
-        }
-        if let Some(keep) = &self.leave.keep
-            && let Err(error) = keep.set_left(&self.executor, released).await
-        {
-            tracing::warn!(cluster = self.leave.name, %error, "the leave cannot be written down");
-            return false;
+        if let Some(keep) = &self.leave.keep {
+            let known = *self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+            let noted = match known {
+                Some(noted) => Some(noted),
+                None => keep.is_left(&self.executor).await.ok(),
+            };
+            if noted != Some(released)
+                && let Err(error) = keep.set_left(&self.executor, released).await
+            {
+                tracing::warn!(cluster = self.leave.name, %error, "the leave cannot be written down");
+                return false;
+            }
+            *self.noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(released);
         }
         self.leave.presence.set_released(released);
         true

@@ -12,7 +12,7 @@ use cleat_api::managedcluster::RemoveStrategy::{Needless, Required};
 use cleat_hub::clusters;
 use cleat_runtime::clock::Clock;
 use cleat_runtime::tasks::Tasks;
-use cleat_world::within;
+use cleat_world::{eventually, within};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt as _;
@@ -20,7 +20,7 @@ use kube::api::{Api, Patch};
 use serde_json::json;
 
 use super::party::Party;
-use crate::clusters::condition;
+use crate::clusters::{condition, executor};
 use crate::{create, gone, seen};
 
 /// The hub's part again, with a clock that can be set ahead, in seconds.
@@ -97,6 +97,33 @@ async fn the_end_is_written_down_before_the_hub_is_told() -> Result<()> {
     assert!(secrets(&party).get_opt(CREDENTIALS).await?.is_none(), "its credentials are left");
     party.stop_agent().await;
     hub.shutdown().await;
+    Ok(())
+}
+
+/// Of a leave that did not come to its end, or that its hub has forgotten. The next hub that did not know
+/// the cluster would have been taken for the end of it.
+#[tokio::test]
+async fn an_old_note_that_the_cluster_has_left_was_believed_of_a_member() -> Result<()> {
+    let mut party = Party::with_own_rights("oldnote", Required).await?;
+    let (keep, executor) =
+        (party.fleet.keep(&party.name), executor(None, Some(party.cluster.clone())));
+    party.stop_agent().await;
+    keep.set_left(&executor, true).await?;
+    party.start_agent();
+    eventually("the note to be taken back", || async {
+        Ok((!keep.is_left(&executor).await?).then_some(()))
+    })
+    .await?;
+    party.stop_agent().await;
+    // Nor does it outlast joining again, though no agent ever saw that the cluster is a member.
+    keep.set_left(&executor, true).await?;
+    let credentials = party.credentials.clone().context("it joined")?;
+    keep.renew(&executor, &credentials).await?;
+    assert!(keep.is_left(&executor).await?, "a new certificate does not mean that it stays");
+    keep.save(&executor, &credentials).await?;
+    assert!(!keep.is_left(&executor).await?, "it has joined again");
+    keep.renew(&executor, &credentials).await?;
+    assert!(!keep.is_left(&executor).await?);
     Ok(())
 }
 
