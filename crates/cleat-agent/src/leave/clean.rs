@@ -5,7 +5,6 @@ mod policies;
 mod supposed;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
 
 use cleat_api::appliedmanifestwork::{AppliedManifestWork, NAMELESS};
 use cleat_api::leftoverrecord::condition::CLEANED;
@@ -31,15 +30,13 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
 
-use super::parts;
+use super::parts::Parts;
+use super::patience::{PAUSE, Patience};
 use crate::registration::{self, FIELD_MANAGER, Keep};
 use crate::work::hub_hash;
 
 /// Objects read at the same time.
 const READS: usize = 16;
-const PAUSE: Duration = Duration::from_millis(500);
-/// How long nothing may happen before it counts as stuck.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is to be done, and where.
 pub struct Clean {
@@ -104,7 +101,7 @@ struct Context {
     kinds: Kinds,
 }
 
-/// Works until everything is settled or nothing happened for `PATIENCE`, notes in the records how far it got, and
+/// Works until everything is settled or nothing happened for too long, notes in the records how far it got, and
 /// tells. `waits` is told what is waited for.
 pub async fn clean(job: Clean, mut waits: impl FnMut(&Id, &str) + Send) -> Result<Report, Error> {
     let executor = executor(Some(&job.hub_client), &job.cluster_client);
@@ -140,27 +137,6 @@ pub async fn clean(job: Clean, mut waits: impl FnMut(&Id, &str) + Send) -> Resul
     }
     context.note(&records, &report).await?;
     Ok(report)
-}
-
-/// Since when nothing has become less.
-struct Patience {
-    since: Instant,
-    left: usize,
-}
-
-impl Patience {
-    fn new() -> Self {
-        Self { since: Instant::now(), left: usize::MAX }
-    }
-
-    /// Whether it was so much, or more, for too long.
-    fn is_over(&mut self, left: usize) -> bool {
-        if left < self.left {
-            self.since = Instant::now();
-        }
-        self.left = left;
-        self.since.elapsed() > PATIENCE
-    }
 }
 
 /// What a refused write means to people.
@@ -229,23 +205,8 @@ impl Context {
     /// Takes the agent of a cluster that has left, its rights and its credentials off the cluster, and
     /// tells what the server still has of it.
     async fn take_agent_away(&self, keep: &Keep) -> Vec<Remaining> {
-        let (executor, kinds, client) = (&self.executor, &self.kinds, &self.job.cluster_client);
-        let mut patience = Patience::new();
-        let mut pause = tokio::time::interval(PAUSE);
-        loop {
-            pause.tick().await;
-            let refused = parts::take_away(executor, client, kinds, keep).await;
-            let mut remaining = parts::remaining(executor, client, kinds, keep).await;
-            let over = patience.is_over(remaining.len());
-            if over || remaining.iter().all(|one| one.stays) {
-                for one in &mut remaining {
-                    if let Some((_, why)) = refused.as_ref().filter(|(id, _)| *id == one.id) {
-                        one.why.clone_from(why);
-                    }
-                }
-                return remaining;
-            }
-        }
+        let (executor, kinds, cluster) = (&self.executor, &self.kinds, &self.job.cluster_client);
+        Parts { executor, cluster, kinds }.take_other_away(keep).await
     }
 
     async fn observe(&self, refused: BTreeMap<Id, String>) -> Result<Observed, Error> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use anyhow::{Context as _, Result};
+use cleat_agent::leave::Ended;
 use cleat_agent::registration::{Live, live};
 use cleat_api::appliedmanifestwork::AppliedManifestWork;
 use cleat_api::managedcluster::CLUSTER_NAME_LABEL;
@@ -15,11 +16,12 @@ use cleat_runtime::tasks::Tasks;
 use cleat_world::{eventually, within};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::ResourceExt as _;
 use kube::api::{Api, Patch};
+use kube::{Client, ResourceExt as _};
 use serde_json::json;
 
 use super::party::Party;
+use super::unreachable::unrecognized;
 use crate::clusters::{condition, executor};
 use crate::{create, gone, seen};
 
@@ -94,6 +96,29 @@ async fn the_end_is_written_down_before_the_hub_is_told() -> Result<()> {
     party.left().await?;
     party.start_agent();
     within("the agent to end", party.presence.until_left()).await?;
+    assert!(secrets(&party).get_opt(CREDENTIALS).await?.is_none(), "its credentials are left");
+    party.stop_agent().await;
+    hub.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_that_could_not_read_its_own_note_never_ended() -> Result<()> {
+    let mut party = Party::with_own_rights("unread", Required).await?;
+    party.fleet.tasks.shutdown().await;
+    party.leave().await?;
+    party.says("ResourcesReleased", "True", "").await?;
+    party.stop_agent().await;
+    let hub = Tasks::new();
+    clusters::start(party.fleet.config(), &hub);
+    party.left().await?;
+    let (link, config) = party.fleet.world.clusters[0].link().await?;
+    link.cut();
+    party.start_agent_on(Client::try_from(config)?);
+    unrecognized(&party).await?;
+    link.restore();
+    let ended = within("the agent to end", party.presence.until_left()).await?;
+    assert_eq!(ended, Ended::Gone);
     assert!(secrets(&party).get_opt(CREDENTIALS).await?.is_none(), "its credentials are left");
     party.stop_agent().await;
     hub.shutdown().await;
