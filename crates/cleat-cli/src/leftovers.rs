@@ -130,7 +130,13 @@ fn rows(records: &[LeftoverRecord], now: Timestamp) -> Vec<Vec<String>> {
             record.spec.cluster.clone(),
             record.spec.reason.as_str().to_owned(),
             record.spec.objects.len().to_string(),
-            cleaned.map_or_else(|| "-".to_owned(), |one| one.status.clone()),
+            cleaned.map_or_else(
+                || "-".to_owned(),
+                |one| match one.status.as_str() {
+                    "True" => one.status.clone(),
+                    status => format!("{status} ({})", one.reason),
+                },
+            ),
             age(record.metadata.creation_timestamp.as_ref().map(|time| time.0), now),
         ]);
     }
@@ -167,7 +173,12 @@ fn why(object: &LeftObject) -> String {
 /// What the records say of themselves, for people.
 fn notes(records: &[LeftoverRecord]) -> Vec<String> {
     let mut notes = BTreeSet::new();
-    for LeftoverRecord { spec, .. } in records {
+    for LeftoverRecord { spec, status, .. } in records {
+        let conditions = status.as_ref().map(|status| status.conditions.as_slice());
+        let cleaned = find(conditions.unwrap_or_default(), condition::CLEANED);
+        if let Some(unfinished) = cleaned.filter(|one| one.status != "True") {
+            notes.insert(format!("Not worked off ({}): {}", unfinished.reason, unfinished.message));
+        }
         if let Some(heard) = &spec.agent_last_heard {
             let (cluster, at) = (&spec.cluster, heard.0);
             notes.insert(format!(

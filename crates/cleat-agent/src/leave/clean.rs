@@ -16,7 +16,7 @@ use cleat_core::condition::{holds, say};
 use cleat_core::id::Id;
 use cleat_core::leave::carried::told;
 use cleat_core::leave::clean::{self, Look, Observed, Report, id};
-use cleat_core::leave::parts::Remaining;
+use cleat_core::leave::parts::{Remaining, namespace_on_record};
 use cleat_core::leave::record;
 use cleat_core::registration::join;
 use cleat_core::write::{Action, Outcome, Side, Write};
@@ -135,6 +135,9 @@ pub async fn clean(job: Clean, mut waits: impl FnMut(&Id, &str) + Send) -> Resul
         context.agent_is_ours(keep).await?;
         report.take_agent_away(context.take_agent_away(keep).await);
     }
+    if let Some(why) = context.another_agent(&records, &report).await? {
+        report.disown_agent(&why);
+    }
     context.note(&records, &report).await?;
     Ok(report)
 }
@@ -200,6 +203,24 @@ impl Context {
         let lodging = clean::Lodging { joined, ..lodging(&self.executor, keep).await? };
         let told = self.job.hub_server.as_deref().map(hub_hash);
         Ok(clean::agent_is_ours(&self.job.records, &lodging, told.as_deref())?)
+    }
+
+    /// Whose agent is where that of the records was, if something is there and not theirs. What cannot
+    /// be told may be theirs.
+    async fn another_agent(
+        &self,
+        records: &[LeftoverRecord],
+        report: &Report,
+    ) -> Result<Option<String>, Error> {
+        let Some(namespace) = namespace_on_record(records).filter(|_| !report.agent.is_empty())
+        else {
+            return Ok(None);
+        };
+        match self.agent_is_ours(&Keep::Secret { namespace: namespace.to_owned() }).await {
+            Ok(()) | Err(Error::Agent { .. }) => Ok(None),
+            Err(Error::Refused(refusal)) => Ok(refusal.another_agent()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Takes the agent of a cluster that has left, its rights and its credentials off the cluster, and

@@ -65,10 +65,7 @@ pub(super) async fn clean(
             println!("stays: {id} ({why})");
         }
         for id in &report.agent {
-            match &joined {
-                Some(name) => println!("stays: {id} (it is the agent's own, and {name} is joined)"),
-                None => println!("stays: {id} (it is the agent's own; --agent takes it away)"),
-            }
+            println!("stays: {id} (it is the agent's own; --agent takes it away)");
         }
         if !report.stuck.is_empty() {
             let stuck: Vec<String> =

@@ -21,7 +21,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use cleat_api::appliedmanifestwork::{AppliedManifestWork, Origin};
-use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Part, Stays, condition};
+use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Part, Stays};
 use cleat_api::managedcluster::RemoveStrategy;
 use serde_json::{Value, json};
 
@@ -30,7 +30,6 @@ pub use self::copies::copies_on_record;
 pub use self::holders::{Holder, Holders};
 pub use self::report::{Report, report, said, to_do};
 pub use self::whose::{Lodging, agent_is_ours};
-use crate::condition::holds;
 use crate::id::{Id, Target};
 use crate::protection::denial::Protected;
 use crate::work::contents::{Contents, is_namespace};
@@ -259,9 +258,7 @@ pub fn fates(seen: &Observed) -> Vec<(LeftObject, Fate)> {
 /// Whether only records that were worked off know of an object. What stayed then stayed for a reason,
 /// which nobody may remember: who looks at such a record again does not want it gone.
 fn is_worked_off(seen: &Observed, object: &LeftObject) -> bool {
-    let is_done = |one: &LeftoverRecord| {
-        one.status.as_ref().is_some_and(|status| holds(&status.conditions, condition::CLEANED))
-    };
+    let is_done = report::is_settled;
     let knows = |one: &LeftoverRecord| {
         one.spec.objects.iter().any(|it| (id(it), &it.uid) == (id(object), &object.uid))
     };

@@ -2,6 +2,7 @@
 
 use alloc::borrow::ToOwned as _;
 use alloc::collections::BTreeSet;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -56,6 +57,22 @@ pub enum Refusal {
          or clean without --agent"
     )]
     AgentOfSomeHub { namespace: String, server: String },
+}
+
+impl Refusal {
+    /// Whose agent it is where that of the records was, if it is another's.
+    pub fn another_agent(&self) -> Option<String> {
+        match self {
+            Self::Joined { name } => {
+                Some(format!("it is of the agent of today: this cluster is joined as {name}"))
+            }
+            Self::AgentOfOtherHub { server, .. } => Some(format!("it is of the agent of {server}")),
+            Self::AgentOfSomeHub { .. }
+            | Self::OtherCluster { .. }
+            | Self::Kept { .. }
+            | Self::Ambiguous { .. } => None,
+        }
+    }
 }
 
 /// The records that are this cluster's and not done yet. A cluster of the same name may have left

@@ -157,7 +157,8 @@ async fn the_agent_of_a_lost_cluster_was_on_no_record() -> Result<()> {
     assert!(own.iter().all(|one| there.contains(one)), "{there:?}");
     assert_eq!((report.stays, report.stuck), (vec![], vec![]));
     deployed.all::<Deployment>().get(NAME).await.context("nobody asked for it")?;
-    let [_, said] = deployed.party.cleaned().await?.context("nobody said how far it got")?;
+    let [status, said] = deployed.party.cleaned().await?.context("nobody said how far it got")?;
+    assert_eq!(status, "False");
     assert!(own.iter().all(|one| said.contains(one)), "it is said to be gone: {said}");
     // As `--agent` does, with what is on record.
     let records = deployed.party.records().await?;
@@ -210,6 +211,15 @@ async fn cleaning_took_the_agent_of_another_hub_away() -> Result<()> {
     deployed.all::<Secret>().get(CREDENTIALS).await?;
     deployed.all::<Deployment>().get(NAME).await?;
     deployed.bindings().get(&binding_name(&deployed.home)).await?;
+    // Nothing of its own is left for the record to wait for.
+    let report = party.clean(false).await?;
+    assert!(report.agent.is_empty() && report.stuck.is_empty(), "{report:?}");
+    assert!(
+        report.stays.iter().all(|(_, why)| why.contains("https://hub.of.others")),
+        "{report:?}"
+    );
+    let [status, _] = party.cleaned().await?.context("nobody said how far it got")?;
+    assert_eq!(status, "True");
     Ok(())
 }
 
