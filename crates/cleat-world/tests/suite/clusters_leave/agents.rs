@@ -22,7 +22,7 @@ use serde_json::json;
 
 use super::party::Party;
 use super::unreachable::unrecognized;
-use crate::clusters::{condition, executor};
+use crate::clusters::{Joining, condition, executor};
 use crate::{create, gone, seen};
 
 /// The hub's part again, with a clock that can be set ahead, in seconds.
@@ -149,6 +149,27 @@ async fn an_old_note_that_the_cluster_has_left_was_believed_of_a_member() -> Res
     assert!(!keep.is_left(&executor).await?, "it has joined again");
     keep.renew(&executor, &credentials).await?;
     assert!(!keep.is_left(&executor).await?);
+    Ok(())
+}
+
+/// It was away for longer than its certificate lasts, and its name was refused because it was leaving.
+#[tokio::test]
+async fn a_cluster_that_lost_its_credentials_could_not_come_back_to_leave() -> Result<()> {
+    let mut party = Party::with_own_rights("comeback", Required).await?;
+    party.work("w", vec![party.map("a")], json!({})).await?;
+    party.stop_agent().await;
+    party.leave().await?;
+    party.says("Unjoining", "True", "waits for the cluster's agent").await?;
+    let mut enrolment = party.fleet.enrolment(party.fleet.application(&party.name)).await?;
+    enrolment.again = true;
+    let mut joining = Joining::begin(enrolment);
+    party.fleet.accept(&mut joining).await?;
+    let credentials = joining.end().await??;
+    party.start_agent_with(credentials.connect().await?, party.cluster.clone());
+    party.left().await?;
+    party.absent("a").await?;
+    within("the agent to end", party.presence.until_left()).await?;
+    party.stop_agent().await;
     Ok(())
 }
 
