@@ -1,5 +1,6 @@
 //! `cleat unjoin`: lets a cluster leave, and shows how that goes.
 
+mod patience;
 mod progress;
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
@@ -22,7 +23,9 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
+use tokio::time::timeout;
 
+use self::patience::{ANSWER, Waiting};
 use self::progress::Progress;
 use crate::bound::Bound;
 use crate::caution::Thresholds;
@@ -198,21 +201,34 @@ async fn follow(args: &Args, hub_client: &Client, cluster: &ManagedCluster) -> R
     let works: Api<ManifestWork> = Api::namespaced(hub_client.clone(), &args.name);
     let policies: Api<Policy> = Api::namespaced(hub_client.clone(), &args.name);
     let mut progress = Progress::new(&args.name, std::io::stderr().is_terminal());
+    let meanwhile = format!(
+        "{name} goes on leaving without this command; `cleat unjoin {name}` shows how when the hub \
+         answers again.",
+        name = args.name
+    );
+    let waiting = Waiting { meanwhile, for_ever: args.keep_waiting };
     let mut pause = tokio::time::interval(PAUSE);
     let begun = Instant::now();
     let before = cluster.status.clone().unwrap_or_default();
     let known = holds(&before.conditions, condition::UNJOIN_FAILED);
     loop {
         pause.tick().await;
-        let now = clusters.get_opt(&args.name).await.context("ask for the cluster")?;
+        let now = waiting
+            .ask(|why| progress.silent(why), async || clusters.get_opt(&args.name).await)
+            .await
+            .context("ask for the cluster")?;
         let Some(now) = now.filter(|now| now.metadata.uid == cluster.metadata.uid) else {
             progress.end();
             return Ok(());
         };
-        let list = works.list(&ListParams::default()).await.context("ask for its works")?;
+        let list = waiting
+            .ask(|why| progress.silent(why), async || works.list(&ListParams::default()).await)
+            .await
+            .context("ask for its works")?;
         let mut carried: Vec<Carried> = list.items.iter().map(Carried::work).collect();
         // A hub without policies has none; and what stands in their way is in the condition as well.
-        let list = policies.list(&ListParams::default()).await.map(|list| list.items);
+        let list = timeout(ANSWER, policies.list(&ListParams::default())).await;
+        let list = list.ok().and_then(Result::ok).map(|list| list.items);
         let policy = |one: Policy| {
             Carried::policy(&one.metadata, Some(&one.spec), one.status.unwrap_or_default())
         };
@@ -233,7 +249,11 @@ async fn follow(args: &Args, hub_client: &Client, cluster: &ManagedCluster) -> R
 async fn summary(hub_client: &Client, cluster: &ManagedCluster, name: &str) -> Result<()> {
     let records: Api<LeftoverRecord> = Api::all(hub_client.clone());
     let params = ListParams::default().labels(&format!("{CLUSTER_NAME_LABEL}={name}"));
-    let mut found = records.list(&params).await.context("look for leftover records")?.items;
+    let meanwhile =
+        format!("{name} has left; `cleat leftovers show {name}` shows what it kept, if anything.");
+    let waiting = Waiting { meanwhile, for_ever: false };
+    let listed = waiting.ask(|_| {}, async || records.list(&params).await).await;
+    let mut found = listed.context("look for leftover records")?.items;
     let uid = cluster.metadata.uid.clone().unwrap_or_default();
     found.retain(|record| record.spec.cluster_uid == uid);
     let left: usize = found.iter().map(|record| record.spec.objects.len()).sum();
@@ -249,7 +269,8 @@ async fn summary(hub_client: &Client, cluster: &ManagedCluster, name: &str) -> R
         _ => println!("{name} has left; nothing of the fleet stays there"),
     }
     let namespaces: Api<Namespace> = Api::all(hub_client.clone());
-    let namespace = namespaces.get_opt(name).await.context("look for its namespace")?;
+    let namespace = waiting.ask(|_| {}, async || namespaces.get_opt(name).await).await;
+    let namespace = namespace.context("look for its namespace")?;
     if let Some(why) = namespace.as_ref().and_then(|one| one.annotations().get(place::KEPT)) {
         println!("the namespace {name} stays on the hub: {why}");
     }
