@@ -201,6 +201,10 @@ impl Context {
                     continue;
                 }
                 Read::Kind(name) => {
+                Read::Unwatched(target) => {
+                    let found = self.read(&target).await;
+                    seen.cluster.unwatched.insert(target.id, found).is_none()
+                }
                     let wanted = !policy.deleting && may_want(&seen.templates, &name);
                     let kind = self.kind(&name, policy, wanted).await;
                     look.needs.lacks_a_kind |= !matches!(kind, Kind::Served(_));
@@ -244,10 +248,14 @@ impl Context {
         let fresh = look.fresh;
         let sights = objects.into_iter().map(|target| async move {
             let sight = self.sight(&target, fresh).await;
-            (target.id, sight)
+            let unwatched = fresh == Fresh::Now && self.is_unwatchable(&target).await;
+            (target.id, sight, unwatched)
         });
         let sights: Vec<_> = futures::stream::iter(sights).buffer_unordered(READS).collect().await;
-        for (id, sight) in sights {
+        for (id, sight, unwatched) in sights {
+            if let Some(sight) = sight.as_ref().filter(|_| unwatched) {
+                seen.cluster.unwatched.insert(id.clone(), sight.clone());
+            }
             match sight {
                 Some(sight) => drop(seen.cluster.objects.insert(id, sight)),
                 None => left += 1,
@@ -334,7 +342,8 @@ impl Needs {
                 let kind = seen.cluster.kinds.get(name);
                 self.lacks_a_kind |= matches!(kind, Some(Kind::Absent | Kind::Unknown(_)));
             }
-            Read::Contents(_) | Read::Resolution { .. } => {}
+            // It was asked for as an object as well.
+            Read::Unwatched(_) | Read::Contents(_) | Read::Resolution { .. } => {}
         }
     }
 }

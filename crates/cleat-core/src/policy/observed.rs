@@ -156,6 +156,9 @@ pub struct Cluster {
     pub kinds: BTreeMap<KindName, Kind>,
     pub namespaces: Option<Result<Vec<Namespace>, String>>,
     pub objects: BTreeMap<Id, Seen>,
+    /// What the server said of objects whose kind cannot be watched, when it was asked because they
+    /// are let go of. No change of them is told.
+    pub unwatched: BTreeMap<Id, Seen>,
     pub lists: BTreeMap<ListOf, Result<Vec<Arc<Value>>, String>>,
     /// What the server would make of an update. An answer holds for the passes of one waking, and
     /// until the object is written: a server may change its mind.
@@ -322,6 +325,8 @@ pub enum Read {
     Kind(KindName),
     Namespaces,
     Object(Target),
+    /// An object that cannot be watched, from the server.
+    Unwatched(Target),
     List(ListOf),
     /// What a namespace holds.
     Contents(Target),

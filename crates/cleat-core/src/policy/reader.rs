@@ -95,6 +95,17 @@ impl<'a> Reader<'a> {
         found
     }
 
+    /// The same of one that is let go of, which has to be seen whether or not it can be watched.
+    pub(crate) fn leaver(&mut self, target: &Target) -> Option<&'a Seen> {
+        let found = self.object(target)?;
+        if !matches!(found, Seen::Unwatchable) {
+            return Some(found);
+        }
+        let found = self.cluster.unwatched.get(&target.id);
+        self.note(Read::Unwatched(target.clone()), found.is_some());
+        found
+    }
+
     pub(crate) fn list(&mut self, of: ListOf) -> Result<&'a [Arc<Value>], Gap> {
         let found = self.cluster.lists.get(&of);
         self.note(Read::List(of), found.is_some());
