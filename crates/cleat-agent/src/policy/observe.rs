@@ -102,6 +102,7 @@ impl Context {
             needs: Needs::default(),
             before,
             answers: Answers::default(),
+            seed: policy.uid.clone(),
             watched: true,
         };
         // Who keeps something of it says when that changes.
@@ -200,11 +201,11 @@ impl Context {
                     objects.push(target);
                     continue;
                 }
-                Read::Kind(name) => {
                 Read::Unwatched(target) => {
                     let found = self.read(&target).await;
                     seen.cluster.unwatched.insert(target.id, found).is_none()
                 }
+                Read::Kind(name) => {
                     let wanted = !policy.deleting && may_want(&seen.templates, &name);
                     let kind = self.kind(&name, policy, wanted).await;
                     look.needs.lacks_a_kind |= !matches!(kind, Kind::Served(_));
@@ -328,6 +329,8 @@ pub(super) struct Looking<'a> {
     pub(super) needs: Needs,
     pub(super) before: Needs,
     pub(super) answers: Answers,
+    /// What random choices of its templates follow from.
+    pub(super) seed: String,
     /// What is found to matter is watched from then on.
     pub(super) watched: bool,
 }
