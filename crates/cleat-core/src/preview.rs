@@ -14,11 +14,12 @@ pub mod guard;
 mod large;
 mod owned;
 mod together;
+mod unlisted;
 
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Inquiry, Tried, listed, objects, unseen};
+pub use answer::{Inquiry, Kindred, Tried, listed, objects, unseen};
 pub use applied::three_way;
 pub use differences::differences;
 pub use digest::{Believed, Part, changes, plan_hash};
