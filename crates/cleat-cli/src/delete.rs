@@ -120,7 +120,7 @@ pub async fn agreed(
     plan: &str,
     patience: Duration,
 ) -> Result<()> {
-    let subject = Subject::parse(what, namespace)?;
+    let subject = Subject::parse(what, namespace)?.placed(hub_client).await?;
     let patience = Patience::unwatched(patience);
     let mut bound = look(hub_client, &subject, Agreement::Plan(plan), patience).await?;
     bound.delete(&executor(Some(hub_client.clone()), None)).await
@@ -248,7 +248,7 @@ async fn target(client: &Client, subject: &Subject) -> Result<Target> {
         Subject::Template { namespace, name } => return Ok(template_target(namespace, name)),
         Subject::Leave { .. } => bail!("clusters leave with `cleat unjoin`"),
         Subject::Apply { .. } => bail!("what a file says is applied, not deleted"),
-        Subject::Object { kind, namespace, name } => {
+        Subject::Object { kind, namespace, name, .. } => {
             return locate(client, kind, name, namespace.as_deref().unwrap_or_default()).await;
         }
     };

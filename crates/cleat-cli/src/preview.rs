@@ -181,7 +181,7 @@ pub async fn foresee(
     namespace: Option<&str>,
     patience: Duration,
 ) -> Result<Value> {
-    let subject = Subject::parse(what, namespace)?;
+    let subject = Subject::parse(what, namespace)?.placed(client).await?;
     Ok(show::value(&ask(client, &subject, Patience::unwatched(patience)).await?))
 }
 
