@@ -91,8 +91,8 @@ fn fates(all: &[Observed], strategy: RemoveStrategy) -> Fates {
 
 /// What becomes of an object that several works hold, and do not agree about.
 enum End {
-    /// This work says that it stays, and what is declared to stay stays.
-    Kept(String),
+    /// This work says by this field that it stays, and what is declared to stay stays.
+    Kept(String, &'static str),
     /// This work spares it for the sake of what is in it, and takes the marks of the others off.
     Spared(String),
     Goes(String),
@@ -101,22 +101,23 @@ enum End {
 }
 
 fn shared(fates: &Fates) -> BTreeMap<Id, End> {
-    let mut holders: BTreeMap<&Id, Vec<(&str, Prospect, &Fate)>> = BTreeMap::new();
+    let mut holders: BTreeMap<&Id, Vec<Holder<'_>>> = BTreeMap::new();
     for (name, all) in fates {
         for (one, fate) in all.iter().flatten() {
-            holders.entry(&one.id).or_default().push((name, one.prospect, fate));
+            holders.entry(&one.id).or_default().push((name, one, fate));
         }
     }
     let several = holders.into_iter().filter(|(_, holders)| holders.len() > 1);
     several.filter_map(|(id, holders)| Some((id.clone(), End::of(&holders)?))).collect()
 }
 
+/// A work that holds an object, what it foresees for it, and in the planner's own words.
+type Holder<'a> = (&'a str, &'a Foreseen, &'a Fate);
+
 impl End {
-    fn of(holders: &[(&str, Prospect, &Fate)]) -> Option<Self> {
-        let work = |wanted: Prospect| {
-            let found = holders.iter().find(|(_, prospect, _)| *prospect == wanted);
-            found.map(|(name, ..)| (*name).to_string())
-        };
+    fn of(holders: &[Holder<'_>]) -> Option<Self> {
+        let holder = |wanted: Prospect| holders.iter().find(|(_, one, _)| one.prospect == wanted);
+        let work = |wanted: Prospect| holder(wanted).map(|(name, ..)| (*name).to_string());
         let spares = |fate: &Fate| {
             let why = [Unmarked::HoldsKept, Unmarked::HoldsForeign];
             matches!(fate, Fate::Unmark { why: is, .. } if why.contains(is))
@@ -132,30 +133,31 @@ impl End {
             .iter()
             .find(|(_, _, fate)| matches!(fate, Fate::Unmark { why: Unmarked::Recreated, .. }));
         let anew = anew.map(|(name, ..)| (*name).to_string());
-        Some(match (work(Prospect::Orphan), work(Prospect::Unknown).or(anew)) {
-            (Some(keeper), _) => Self::Kept(keeper),
+        Some(match (holder(Prospect::Orphan), work(Prospect::Unknown).or(anew)) {
+            (Some((keeper, one, _)), _) => Self::Kept((*keeper).to_string(), one.decided_by),
             (None, Some(other)) => Self::Unclear(other),
             (None, None) => Self::Goes(goes_with),
         })
     }
 
     fn put_right(&self, one: &mut Foreseen) {
-        let (prospect, why) = match (self, one.prospect) {
-            (Self::Kept(work), Prospect::Delete) => {
-                (Prospect::Keep, format!("it is declared to stay by work {work}"))
+        let (prospect, why, field) = match (self, one.prospect) {
+            (Self::Kept(work, field), Prospect::Delete) => {
+                (Prospect::Keep, format!("it is declared to stay by work {work}"), *field)
             }
             (Self::Spared(work), Prospect::Delete | Prospect::Unknown) => {
-                (Prospect::Keep, format!("work {work} spares it for the sake of what is in it"))
+                (Prospect::Keep, format!("work {work} spares it for the sake of what is in it"), "")
             }
             (Self::Goes(work), Prospect::Keep) => {
-                (Prospect::Delete, format!("it goes with work {work}"))
+                (Prospect::Delete, format!("it goes with work {work}"), "spec.removeStrategy")
             }
             (Self::Unclear(work), Prospect::Delete | Prospect::Keep) => {
-                (Prospect::Unknown, format!("it depends on work {work}, which holds it as well"))
+                let why = format!("it depends on work {work}, which holds it as well");
+                (Prospect::Unknown, why, "")
             }
             _ => return,
         };
-        (one.prospect, one.why, one.decided_by) = (prospect, why, "");
+        (one.prospect, one.why, one.decided_by) = (prospect, why, field);
     }
 }
 

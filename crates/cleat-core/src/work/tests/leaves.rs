@@ -262,6 +262,8 @@ fn what_one_of_two_works_keeps_stays() {
     assert_eq!(told("two").prospect, Prospect::Orphan);
     assert_eq!(told("one").prospect, Prospect::Keep);
     assert_eq!(told("one").why, "it is declared to stay by work two");
+    // Whose field that is the words say.
+    assert_eq!(told("one").decided_by, "spec.deleteOption");
 }
 
 /// What a work leaves in the namespace of another keeps that one.
