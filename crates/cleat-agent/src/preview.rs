@@ -40,8 +40,11 @@ use crate::work::{FIELD_MANAGER, Works};
 /// Questions under way at the same time.
 const AT_ONCE: usize = 2;
 
-/// When to try again to write an answer that was not taken.
+/// When to try again to write an answer that did not arrive.
 const RETRY: Duration = Duration::from_secs(5);
+
+/// When to look again if the hub takes no answer at all, such as for lack of rights.
+const REFUSED: Duration = Duration::from_secs(60);
 
 /// What the story is told.
 pub struct Config {
@@ -153,19 +156,27 @@ impl Context {
             namespace: self.config.cluster.clone(),
             name: name.to_owned(),
         };
-        let patch = json!({ "metadata": { "uid": question.metadata.uid }, "status": answer });
-        let action = Action {
-            side: Side::Hub,
-            target: Target { version: "v1alpha1".to_owned(), id },
-            write: Write::MergeStatus(patch),
-        };
+        let target = Target { version: "v1alpha1".to_owned(), id };
+        let uid = question.metadata.uid.as_deref();
+        let done = self.say(target.clone(), uid, &answer).await;
+        let Some(why) = not_taken(&done) else { return after(&done) };
+        // Whatever it is, looking again and saying the same would not change it.
+        tracing::warn!(name, why, "an answer was not taken");
+        let short = preview::not_taken(why, Timestamp::now());
+        after(&self.say(target, uid, &short).await)
+    }
+
+    /// Writes an answer down.
+    async fn say(
+        &self,
+        target: Target,
+        uid: Option<&str>,
+        answer: &RemovalPreviewStatus,
+    ) -> Outcome {
+        let patch = json!({ "metadata": { "uid": uid }, "status": answer });
+        let action = Action { side: Side::Hub, target, write: Write::MergeStatus(patch) };
         let done = self.executor.execute(vec![vec![action]]).await;
-        match done.into_iter().flatten().next() {
-            Some(Outcome::Refused(_) | Outcome::Lost(_) | Outcome::NotTried) | None => {
-                Wake::After(RETRY)
-            }
-            Some(_) => Wake::OnChange,
-        }
+        done.into_iter().flatten().next().unwrap_or(Outcome::NotTried)
     }
 
     /// What would become of everything the question is about, and what cannot be said.
@@ -266,6 +277,26 @@ impl Context {
             inside.insert(id, found);
         }
         inside
+    }
+}
+
+/// Why a hub does not take an answer, now or later.
+fn not_taken(done: &Outcome) -> Option<&str> {
+    match done {
+        // It has too much to do.
+        Outcome::Refused(refusal) if refusal.code == 429 => None,
+        Outcome::Refused(refusal) => Some(&refusal.message),
+        Outcome::Lost(why) if why.contains("request is too large") => Some(why),
+        _ => None,
+    }
+}
+
+/// When to look again.
+fn after(done: &Outcome) -> Wake {
+    match done {
+        Outcome::Refused(refusal) if refusal.code != 429 => Wake::After(REFUSED),
+        Outcome::Refused(_) | Outcome::Lost(_) | Outcome::NotTried => Wake::After(RETRY),
+        _ => Wake::OnChange,
     }
 }
 

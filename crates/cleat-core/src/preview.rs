@@ -20,7 +20,7 @@ mod unlisted;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Inquiry, Kindred, Tried, listed, objects, unseen};
+pub use answer::{Inquiry, Kindred, Tried, listed, not_taken, objects, unseen};
 pub use applied::three_way;
 pub use differences::differences;
 pub use digest::{Believed, Part, changes, plan_hash};

@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 
 use super::questions::{Question, Questions, questions};
 use super::{Subject, direct};
+use crate::Refused;
 use crate::bar::{Line, bar};
 use crate::connection::{executor, perform};
 
@@ -159,8 +160,19 @@ pub(crate) async fn ask(
         async move { anyhow::Ok((put(executor, &one.cluster, spec).await?, one)) }
     });
     // In the order of the questions, whichever the hub takes first.
-    let asked: Vec<(Asked, Answer)> =
+    let put: Vec<(Result<Asked, String>, Answer)> =
         futures::stream::iter(put).buffered(AT_ONCE).try_collect().await?;
+    let mut asked: Vec<(Asked, Answer)> = Vec::new();
+    for (question, one) in put {
+        match question {
+            Ok(question) => asked.push((question, one)),
+            // One cluster that cannot be asked is no reason to know nothing of the others.
+            Err(why) => {
+                let answer = RemovalPreviewStatus { problems: vec![why], ..Default::default() };
+                told.push(Answer { answer: Some(answer), ..one });
+            }
+        }
+    }
     let on_hub: Vec<Asked> = asked.iter().map(|(question, _)| question.clone()).collect();
     let mut answers = answers(hub_client, on_hub.clone(), patience).await?;
     let silent = on_hub.iter().filter(|one| !answers.contains_key(&one.name));
@@ -281,7 +293,12 @@ fn on(cluster: &str, name: &str, write: Write) -> Action {
     Action { side: Side::Hub, target: Target { version: "v1alpha1".to_owned(), id }, write }
 }
 
-async fn put(executor: &Executor, cluster: &str, spec: RemovalPreviewSpec) -> Result<Asked> {
+/// Puts a question; inside is why the hub does not take it.
+async fn put(
+    executor: &Executor,
+    cluster: &str,
+    spec: RemovalPreviewSpec,
+) -> Result<Result<Asked, String>> {
     let name = format!("preview-{}", &uuid::Uuid::new_v4().simple().to_string()[..10]);
     let end = Timestamp::now().checked_add(KEPT)?;
     let end = Timestamp::from_second(end.as_second())?;
@@ -291,9 +308,12 @@ async fn put(executor: &Executor, cluster: &str, spec: RemovalPreviewSpec) -> Re
         "metadata": { "name": name, "namespace": cluster }, "spec": spec,
     });
     let what = format!("ask cluster {cluster}");
-    let put = perform(executor, &what, on(cluster, &name, Write::Create(object))).await?;
+    let put = match perform(executor, &what, on(cluster, &name, Write::Create(object))).await {
+        Err(error) if error.is::<Refused>() => return Ok(Err(error.to_string())),
+        put => put?,
+    };
     let uid = put.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
-    Ok(Asked { cluster: cluster.to_owned(), name, uid: uid.to_owned() })
+    Ok(Ok(Asked { cluster: cluster.to_owned(), name, uid: uid.to_owned() }))
 }
 
 /// Takes questions back that nobody needs any more. If that does not work they expire by themselves.

@@ -307,18 +307,52 @@ pub fn listed(
     now: Timestamp,
 ) -> RemovalPreviewStatus {
     objects.sort_by(|a, b| place(a).cmp(&place(b)));
-    let more = objects.len().saturating_sub(MOST_OBJECTS);
+    let words = problems.iter().chain(&notes).map(|line| line.len()).sum();
+    let fits = fitting(&objects, MOST_BYTES.saturating_sub(words)).min(MOST_OBJECTS);
+    let more = objects.len().saturating_sub(fits);
     // What is cut off counts all the same.
     let digest = if more > 0 { weight(&objects) } else { String::new() };
-    objects.truncate(MOST_OBJECTS);
+    objects.truncate(fits);
     RemovalPreviewStatus {
-        answered_at: Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now))),
+        answered_at: at(now),
         problems,
         notes,
         objects,
         more: i64::try_from(more).unwrap_or(i64::MAX),
         digest,
     }
+}
+
+/// Servers take no object that is much longer.
+const MOST_BYTES: usize = 900 << 10;
+
+/// How many of the first objects are written down in so many bytes.
+fn fitting(objects: &[PreviewedObject], mut room: usize) -> usize {
+    let written = |one: &PreviewedObject| serde_json::to_string(one).map_or(0, |text| text.len());
+    for (index, one) in objects.iter().enumerate() {
+        match room.checked_sub(written(one)) {
+            Some(left) => room = left,
+            None => return index,
+        }
+    }
+    objects.len()
+}
+
+/// What is written down of an answer that the hub did not take.
+pub fn not_taken(refusal: &str, now: Timestamp) -> RemovalPreviewStatus {
+    let short: String = refusal.chars().take(MOST_REFUSAL).collect();
+    RemovalPreviewStatus {
+        answered_at: at(now),
+        problems: vec![format!("the hub did not take the answer: {short}")],
+        ..RemovalPreviewStatus::default()
+    }
+}
+
+/// How much of a refusal is told.
+const MOST_REFUSAL: usize = 300;
+
+fn at(now: Timestamp) -> Option<Time> {
+    Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now)))
 }
 
 /// What is done something about comes first.

@@ -438,6 +438,23 @@ fn long_answers_are_cut_and_counted() {
     assert_eq!((answer.objects.len(), answer.more), (2_000, 100));
 }
 
+/// Two thousand long refusals are more than a server takes, so the answer never came.
+#[test]
+fn an_answer_was_longer_than_a_server_takes() {
+    let long = |number: usize| PreviewedObject {
+        blockers: vec!["x".repeat(2_000)],
+        ..object(&std::format!("m{number:04}"), "1", PreviewVerdict::Delete)
+    };
+    let answer = listed((0..2_000).map(long).collect(), vec![], vec![], Timestamp::UNIX_EPOCH);
+    let written = serde_json::to_string(&answer).unwrap().len();
+    assert!((800_000..1_000_000).contains(&written), "{written}");
+    assert_eq!(answer.objects.len() as i64 + answer.more, 2_000);
+    assert!(answer.more > 0 && !answer.digest.is_empty());
+    let told = not_taken(&"y".repeat(5_000), Timestamp::UNIX_EPOCH);
+    assert!(told.answered_at.is_some() && told.objects.is_empty());
+    assert!(told.problems[0].len() < 400, "{told:?}");
+}
+
 #[test]
 fn a_plan_was_blind_to_what_was_cut_off() {
     let answer = |last: &str| {
