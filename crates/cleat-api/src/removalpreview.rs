@@ -25,7 +25,8 @@ pub const PLAN_LABEL: &str = "cleat.dev/plan";
 /// answer that comes later is none that anybody saw with that plan.
 pub const UNANSWERED: &str = "cleat.dev/unanswered";
 
-/// On what is to be deleted: the plan that somebody looked at and agreed to.
+/// On what is to be deleted: the plan that somebody looked at and agreed to, as `PLAN` or
+/// `PLAN@GENERATION`.
 pub const APPROVED_PLAN: &str = "cleat.dev/approved-plan";
 
 /// What somebody thinks of removing, and until when the answer is of interest.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use cleat_api::removalpreview::APPROVED_PLAN;
 use cleat_core::id::{Id, Target};
+use cleat_core::preview::guard::Approved;
 use cleat_core::write::Side;
 use cleat_runtime::execute::{Executor, Read};
 use kube::Client;
@@ -171,10 +172,11 @@ async fn look(
     Ok(bound)
 }
 
-/// Says on the object which plan somebody agreed to, for a hub that asks. Whoever may delete and not
+/// Says on the object which plan of which state of it somebody agreed to, for a hub that asks. Whoever may delete and not
 /// write is told by the hub if that is not enough.
 pub(crate) async fn approve(executor: &Executor, bound: &mut Bound, plan: &str) -> Result<()> {
-    let patch = json!({ "metadata": { "annotations": { APPROVED_PLAN: plan } } });
+    let said = Approved { plan, generation: bound.generation() }.written();
+    let patch = json!({ "metadata": { "annotations": { APPROVED_PLAN: said } } });
     drop(bound.merge(executor, &patch).await?);
     Ok(())
 }

@@ -115,7 +115,7 @@ impl Site {
         template
     }
 
-    async fn policy(&self, name: &str, templates: Vec<Value>) -> Result<()> {
+    pub(crate) async fn policy(&self, name: &str, templates: Vec<Value>) -> Result<()> {
         let spec = json!({ "disabled": false, "policy-templates": templates });
         create(&self.here::<Policy>(), json!({ "metadata": { "name": name }, "spec": spec }))
             .await?;
@@ -139,7 +139,12 @@ impl Site {
     }
 
     /// A placement that the test decides, and a binding of the policy to it under its name.
-    async fn bind(&self, policy: &str, placement: &str, clusters: &[&str]) -> Result<()> {
+    pub(crate) async fn bind(
+        &self,
+        policy: &str,
+        placement: &str,
+        clusters: &[&str],
+    ) -> Result<()> {
         self.decide(placement, clusters).await?;
         let binding = json!({
             "metadata": { "name": placement },
