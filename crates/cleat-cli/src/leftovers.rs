@@ -12,16 +12,21 @@ use cleat_core::leave::clean::id;
 use jiff::Timestamp;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
+use serde_json::json;
 
-use crate::Refused;
 use crate::connection::{ClusterArgs, HubArgs, Which, block_on};
+use crate::output::{Output, told};
 use crate::table::{age, table};
+use crate::{Misunderstood, Refused};
 
 /// Shows what clusters kept, or are believed to have kept, when they left, and removes it later.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
+    /// How to print records [default: a table]
+    #[arg(long, short, global = true)]
+    output: Option<Output>,
     #[command(flatten)]
     hub: HubArgs,
 }
@@ -58,11 +63,14 @@ enum Verb {
 }
 
 pub fn run(args: &Args) -> Result<()> {
+    if let (Some(Verb::Clean { .. }), Some(_)) = (&args.verb, args.output) {
+        return Err(Misunderstood("-o is for list and show".to_owned()).into());
+    }
     block_on(async {
         let hub_client = Which::from(&args.hub).client().await?;
         match &args.verb {
-            None | Some(Verb::List) => list(&hub_client).await,
-            Some(Verb::Show { name }) => show(&hub_client, name).await,
+            None | Some(Verb::List) => list(&hub_client, args.output).await,
+            Some(Verb::Show { name }) => show(&hub_client, name, args.output).await,
             Some(Verb::Clean {
                 name,
                 include_kept,
@@ -110,8 +118,11 @@ async fn named(hub_client: &Client, name: &str) -> Result<Vec<LeftoverRecord>> {
     Ok(found)
 }
 
-async fn list(hub_client: &Client) -> Result<()> {
+async fn list(hub_client: &Client, output: Option<Output>) -> Result<()> {
     let records = all(hub_client).await?;
+    if let Some(output) = output {
+        return output.print(&json!({ "records": records }));
+    }
     if records.is_empty() {
         eprintln!("no leftover records: nothing was ever left behind");
         return Ok(());
@@ -137,8 +148,11 @@ fn rows(records: &[LeftoverRecord], now: Timestamp) -> Vec<Vec<String>> {
     rows
 }
 
-async fn show(hub_client: &Client, name: &str) -> Result<()> {
-    let records = named(hub_client, name).await?;
+async fn show(hub_client: &Client, name: &str, output: Option<Output>) -> Result<()> {
+    let records = told(output, named(hub_client, name).await)?;
+    if let Some(output) = output {
+        return output.print(&json!({ "records": records, "notes": notes(&records) }));
+    }
     let mut rows = vec![["OBJECT", "UID", "SOURCE", "WHY"].map(ToOwned::to_owned).to_vec()];
     for object in records.iter().flat_map(|record| &record.spec.objects) {
         let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
