@@ -23,7 +23,8 @@ pub(crate) struct Thresholds {
 }
 
 impl Thresholds {
-    /// Shows what would go and asks, if it is much; whether somebody was asked. Where nobody can be, it refuses.
+    /// Shows what would go and asks, if it is much; whether somebody was asked. Where nobody can be, it
+    /// refuses.
     pub(crate) fn confirm(self, subject: &Subject, foreseen: &Foreseen) -> Result<bool> {
         let limits = Limits {
             objects: self.ask_above_objects,
