@@ -11,7 +11,7 @@ use cel::{
 };
 use serde_json::Value;
 
-use super::{Expression, Failure, value};
+use super::{Budget, Expression, Failure, Functions, value};
 
 /// Variables by name, and values computed from them.
 ///
@@ -22,6 +22,8 @@ pub struct Scope {
     variables: Vec<(&'static str, CelValue)>,
     computed: HashMap<Key, CelValue>,
     failed: BTreeMap<String, String>,
+    /// What all expressions in this scope and its clones may take together.
+    budget: Budget,
 }
 
 /// What an expression came to.
@@ -84,7 +86,9 @@ impl Scope {
     }
 
     fn run(&self, expression: &Expression) -> Result<CelValue, String> {
-        expression.evaluate(&self.variables).map_err(|failure| match failure {
+        let value =
+            expression.evaluate_within(&self.budget, Functions::Kubernetes, &self.variables);
+        value.map_err(|failure| match failure {
             Failure::OverBudget => "validation failed due to running out of cost budget, no further validation rules will be run".to_owned(),
             Failure::NoSuchOverload => "no such overload".to_owned(),
             Failure::Other(why) => self.blamed(expression, why),
