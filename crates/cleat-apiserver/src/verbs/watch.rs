@@ -68,6 +68,8 @@ struct Watcher {
     next_bookmark: Option<Pin<Box<Sleep>>>,
     /// What happened before this watch began is not told yet.
     behind: bool,
+    /// As much was read at once as may be, and nothing of it was to be told.
+    hurried: bool,
     first: bool,
     ended: bool,
 }
@@ -120,6 +122,7 @@ pub(crate) fn watch(
         end: Box::pin(sleep_until(deadline)),
         next_bookmark: query.bookmarks.then(|| Box::pin(sleep_until(next_bookmark(now, deadline)))),
         behind: query.bookmarks && query.after.is_some(),
+        hurried: false,
         first: true,
         ended: false,
     };
@@ -168,7 +171,14 @@ impl Watcher {
             }
             if self.behind {
                 self.catch_up();
+                if self.pending.is_none() {
+                    tokio::task::yield_now().await;
+                }
                 continue;
+            }
+            if self.hurried {
+                self.hurried = false;
+                tokio::task::yield_now().await;
             }
             tokio::select! {
                 // News last: it may never end, and the others must be heard all the same.
@@ -256,14 +266,14 @@ impl Watcher {
         match news {
             Ok(event) => {
                 self.event(&event, &mut out);
-                for _ in 1..AT_ONCE {
-                    if out.len() >= CHUNK {
-                        break;
-                    }
+                let mut read = 1;
+                while read < AT_ONCE && out.len() < CHUNK {
                     // What goes wrong here goes wrong again at the next look.
                     let Ok(Some(event)) = self.watch.try_next() else { break };
                     self.event(&event, &mut out);
+                    read += 1;
                 }
+                self.hurried = read == AT_ONCE && out.is_empty();
             }
             Err(WatchError::Compacted(compacted)) => self.fall_behind(compacted.floor, &mut out),
             Err(_) => self.ended = true,
