@@ -89,6 +89,37 @@ async fn what_clients_make_up_makes_no_rows() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_long_list_was_counted_before_it_was_made() {
+    let data = json!({ "filler": "x".repeat(10_000) });
+    let labels = "component=\"apiserver\",dry_run=\"\",group=\"\",resource=\"configmaps\",\
+                  scope=\"namespace\",subresource=\"\",verb=\"LIST\",version=\"v1\"";
+    let in_flight = |count: u64| {
+        format!("apiserver_current_inflight_requests{{request_kind=\"readOnly\"}} {count}")
+    };
+    let counted = format!("apiserver_request_duration_seconds_count{{{labels}}} 1");
+    for read in [true, false] {
+        let server = server().await;
+        for number in 0..20 {
+            let map = json!({"metadata": {"name": format!("map-{number}")}, "data": data});
+            assert_eq!(send(server.router(), "POST", MAPS, map).await.0, 201);
+        }
+        let request = Request::builder().uri(MAPS).body(Body::empty()).unwrap();
+        let list = server.router().oneshot(request).await.unwrap();
+        let now = page(&server).await;
+        assert!(now.contains(&in_flight(2)) && !now.contains(&counted), "{}", now.join("\n"));
+        tokio::time::advance(std::time::Duration::from_secs(3)).await;
+        match read {
+            true => drop(list.into_body().collect().await.unwrap()),
+            false => drop(list),
+        }
+        let now = page(&server).await;
+        assert!(now.contains(&in_flight(1)) && now.contains(&counted), "{}", now.join("\n"));
+        let quick = format!("apiserver_request_duration_seconds_bucket{{{labels},le=\"2\"}} 0");
+        assert!(now.contains(&quick), "{}", now.join("\n"));
+    }
+}
+
 #[tokio::test]
 async fn a_watch_is_counted_as_long_as_it_lasts() {
     let server = server().await;
