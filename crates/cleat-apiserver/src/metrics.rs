@@ -10,7 +10,7 @@ mod flowcontrol;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use http::header;
 pub(crate) use self::durations::Durations;
 use crate::http::Asked;
 use crate::server::Inner;
+use crate::types::Types;
 
 /// Upper bounds of the duration buckets, in seconds: those of kube-apiserver.
 const BUCKETS: [f64; 23] = [
@@ -34,6 +35,8 @@ pub(crate) struct Metrics {
     lasting: Mutex<BTreeMap<Arc<Labels>, i64>>,
     reading: AtomicI64,
     writing: AtomicI64,
+    /// For which types the tables were gone through.
+    types: AtomicU64,
 }
 
 /// What a request was about.
@@ -64,11 +67,29 @@ pub(crate) struct Lasting {
 impl Metrics {
     /// A request has arrived. One that lasts is not counted here: it would look like one that hangs.
     pub(crate) fn begin(server: &Arc<Inner>, asked: &Asked) -> InFlight {
-        let labels = Arc::new(Labels::of(server, asked));
+        let types = server.types();
+        let labels = Arc::new(Labels::of(&types, asked));
+        if server.metrics.types.swap(types.generation(), Ordering::Relaxed) != types.generation() {
+            server.metrics.keep(&types);
+        }
         if let Some(gauge) = server.metrics.in_flight(labels.verb) {
             gauge.fetch_add(1, Ordering::Relaxed);
         }
         InFlight { server: Arc::clone(server), labels }
+    }
+
+    /// Forgets what was counted of kinds and versions that there are no more, so that who makes
+    /// definitions and deletes them makes no table grow. What is still going on stays until the next time.
+    fn keep(&self, types: &Types) {
+        let known = |labels: &Arc<Labels>| labels.known(types);
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.retain(|(labels, _), _| known(labels));
+        drop(requests);
+        let mut durations = self.durations.lock().unwrap_or_else(PoisonError::into_inner);
+        durations.retain(|labels, _| known(labels));
+        drop(durations);
+        let mut lasting = self.lasting.lock().unwrap_or_else(PoisonError::into_inner);
+        lasting.retain(|labels, count| *count != 0 || known(labels));
     }
 
     fn in_flight(&self, verb: &str) -> Option<&AtomicI64> {
@@ -125,11 +146,19 @@ impl Drop for Lasting {
 }
 
 impl Labels {
-    fn of(server: &Inner, asked: &Asked) -> Self {
+    /// Whether what the request was about is still served. One about no resource is about none that
+    /// could go.
+    fn known(&self, types: &Types) -> bool {
+        self.resource.is_empty()
+            || types
+                .get(&self.group, &self.resource)
+                .is_some_and(|ty| self.version.is_empty() || ty.version(&self.version).is_some())
+    }
+
+    fn of(types: &Types, asked: &Asked) -> Self {
         let info = &asked.info;
         let verb = verb(&info.verb, asked.header(header::CONTENT_TYPE));
         let dry_run = if asked.query.text("dryRun") == "All" { "All" } else { "" };
-        let types = server.types();
         let known = types.get(&info.group, &info.resource).filter(|_| info.is_resource);
         let Some(ty) = known else {
             return Self { verb, dry_run, ..Self::default() };

@@ -89,6 +89,40 @@ async fn what_clients_make_up_makes_no_rows() {
     }
 }
 
+#[tokio::test]
+async fn rows_of_kinds_that_went_stayed_for_ever() {
+    let server = server().await;
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let schema = json!({ "openAPIV3Schema": { "type": "object" } });
+    let mut rows = Vec::new();
+    for number in 0..3 {
+        let plural = format!("kind{number}s");
+        let names = json!({ "plural": plural, "kind": format!("Kind{number}") });
+        let version = json!({ "name": "v1", "served": true, "storage": true, "schema": schema });
+        let definition = json!({ "metadata": { "name": format!("{plural}.a.b") }, "spec": {
+            "group": "a.b", "scope": "Cluster", "names": names, "versions": [version] } });
+        assert_eq!(send(server.router(), "POST", definitions, definition).await.0, 201);
+        while send(server.router(), "GET", &format!("/apis/a.b/v1/{plural}"), Value::Null).await.0
+            != 200
+        {
+            tokio::task::yield_now().await;
+        }
+        let now = page(&server).await.join("\n");
+        assert!(now.contains(&format!("resource=\"{plural}\"")), "{now}");
+        let uri = format!("{definitions}/{plural}.a.b");
+        send(server.router(), "DELETE", &uri, Value::Null).await;
+        while send(server.router(), "GET", &uri, Value::Null).await.0 != 404 {
+            tokio::task::yield_now().await;
+        }
+        rows.push(plural);
+    }
+    let now = page(&server).await.join("\n");
+    for plural in rows {
+        assert!(!now.contains(&plural), "{plural} is in\n{now}");
+    }
+    assert!(now.contains("resource=\"customresourcedefinitions\""), "{now}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_long_list_was_counted_before_it_was_made() {
     let data = json!({ "filler": "x".repeat(10_000) });
