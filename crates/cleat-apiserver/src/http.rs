@@ -5,7 +5,7 @@
 pub(crate) mod dispatch;
 mod documents;
 mod health;
-mod paths;
+pub(crate) mod paths;
 mod respond;
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@
 mod durations;
 mod exposition;
 mod flowcontrol;
+mod process;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ use http::header;
 
 pub(crate) use self::durations::Durations;
 use crate::http::Asked;
+use crate::resource::ResourceType;
 use crate::server::Inner;
 use crate::types::Types;
 
@@ -33,6 +35,8 @@ pub(crate) struct Metrics {
     requests: Mutex<BTreeMap<(Arc<Labels>, u16), u64>>,
     durations: Mutex<BTreeMap<Arc<Labels>, Durations<{ BUCKETS.len() }>>>,
     lasting: Mutex<BTreeMap<Arc<Labels>, i64>>,
+    /// Shared with the watches, which count without asking for the table.
+    watched: Mutex<BTreeMap<Watched, Arc<AtomicU64>>>,
     reading: AtomicI64,
     writing: AtomicI64,
     /// For which types the tables were gone through.
@@ -49,6 +53,14 @@ struct Labels {
     subresource: String,
     scope: &'static str,
     dry_run: &'static str,
+}
+
+/// What a watch is of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Watched {
+    group: Box<str>,
+    version: Box<str>,
+    resource: Box<str>,
 }
 
 /// A request that is being worked on, until this is dropped.
@@ -81,7 +93,11 @@ impl Metrics {
     /// Forgets what was counted of kinds and versions that there are no more, so that who makes
     /// definitions and deletes them makes no table grow. What is still going on stays until the next time.
     fn keep(&self, types: &Types) {
-        let known = |labels: &Arc<Labels>| labels.known(types);
+        // Whatever is about no resource is about none that could go.
+        let known = |labels: &Arc<Labels>| {
+            let Labels { group, version, resource, .. } = &**labels;
+            resource.is_empty() || is_known(types, group, version, resource)
+        };
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         requests.retain(|(labels, _), _| known(labels));
         drop(requests);
@@ -90,6 +106,17 @@ impl Metrics {
         drop(durations);
         let mut lasting = self.lasting.lock().unwrap_or_else(PoisonError::into_inner);
         lasting.retain(|labels, count| *count != 0 || known(labels));
+        drop(lasting);
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.retain(|of, _| is_known(types, &of.group, &of.version, &of.resource));
+    }
+
+    /// Where a watch counts what it tells.
+    pub(crate) fn watch_events(&self, ty: &ResourceType, version: &str) -> Arc<AtomicU64> {
+        let (group, resource) = (ty.group.clone(), ty.plural.clone());
+        let of = Watched { group, version: version.into(), resource };
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(watched.entry(of).or_default())
     }
 
     fn in_flight(&self, verb: &str) -> Option<&AtomicI64> {
@@ -146,15 +173,6 @@ impl Drop for Lasting {
 }
 
 impl Labels {
-    /// Whether what the request was about is still served. One about no resource is about none that
-    /// could go.
-    fn known(&self, types: &Types) -> bool {
-        self.resource.is_empty()
-            || types
-                .get(&self.group, &self.resource)
-                .is_some_and(|ty| self.version.is_empty() || ty.version(&self.version).is_some())
-    }
-
     fn of(types: &Types, asked: &Asked) -> Self {
         let info = &asked.info;
         let verb = verb(&info.verb, asked.header(header::CONTENT_TYPE));
@@ -180,6 +198,12 @@ impl Labels {
             dry_run,
         }
     }
+}
+
+/// Whether a resource is served, in this version if there is one.
+fn is_known(types: &Types, group: &str, version: &str, resource: &str) -> bool {
+    let ty = types.get(group, resource);
+    ty.is_some_and(|ty| version.is_empty() || ty.version(version).is_some())
 }
 
 /// Verbs as they are counted: by method where there is one.

@@ -191,7 +191,7 @@ impl Record {
         if !annotations.is_empty() {
             put("annotations", json!(annotations));
         }
-        self.audit.sink.write(&Value::Object(event))
+        self.audit.write(&Value::Object(event))
     }
 }
 

@@ -174,6 +174,11 @@ async fn an_event_says_who_asked_for_what_and_what_came_of_it() {
         })
     );
     let (_, events) = logged.send("GET", &format!("{MAPS}/none"), Value::Null).await;
+    let request = Request::builder().uri("/metrics").body(Body::empty()).unwrap();
+    let page = logged.server.router().oneshot(request).await.unwrap().into_body();
+    let page = page.collect().await.unwrap().to_bytes();
+    // Both of both requests, and that of this one.
+    assert!(str::from_utf8(&page).unwrap().contains("\napiserver_audit_event_total 5\n"));
     let status = &events[1]["responseStatus"];
     assert_eq!((&status["code"], &status["reason"]), (&json!(404), &json!("NotFound")));
 }

@@ -90,6 +90,34 @@ async fn what_clients_make_up_makes_no_rows() {
 }
 
 #[tokio::test]
+async fn dashboards_find_the_process_the_build_and_what_watches_were_told() {
+    let server = server().await;
+    let request = Request::builder().uri(format!("{MAPS}?watch=true")).body(Body::empty());
+    let mut watch = server.router().oneshot(request.unwrap()).await.unwrap().into_body();
+    for name in ["a", "b"] {
+        let map = json!({"metadata": {"name": name}});
+        assert_eq!(send(server.router(), "POST", MAPS, map).await.0, 201);
+        watch.frame().await.unwrap().unwrap();
+    }
+    let page = page(&server).await;
+    let told = "apiserver_watch_events_total{group=\"\",resource=\"configmaps\",version=\"v1\"} 2";
+    assert!(page.contains(&told.to_owned()), "{}", page.join("\n"));
+    let build = page.iter().find(|line| line.starts_with("kubernetes_build_info{")).unwrap();
+    assert!(build.contains("git_version=\"v1.36.") && build.ends_with("} 1"), "{build}");
+    if cfg!(target_os = "linux") {
+        let value = |name: &str| -> f64 {
+            let line = page.iter().find_map(|line| line.strip_prefix(&format!("{name} ")));
+            line.unwrap_or_else(|| panic!("{name} is not in\n{}", page.join("\n"))).parse().unwrap()
+        };
+        assert!(value("process_cpu_seconds_total") >= 0.0);
+        let begun = value("process_start_time_seconds");
+        assert!((1.6e9..jiff::Timestamp::now().as_second() as f64 + 60.0).contains(&begun));
+        assert!((3.0..value("process_max_fds")).contains(&value("process_open_fds")));
+        assert!(value("process_resident_memory_bytes") > 1e6);
+    }
+}
+
+#[tokio::test]
 async fn rows_of_kinds_that_went_stayed_for_ever() {
     let server = server().await;
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";

@@ -11,6 +11,7 @@ mod tests;
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -60,6 +61,8 @@ struct Watcher {
     /// What was there when the watch began, until it has been told.
     initial: Option<Initial>,
     pending: Option<Bytes>,
+    /// Where events that were told are counted.
+    told: Arc<AtomicU64>,
     deadline: Instant,
     // What a watch waits for beside news is set up once: thousands wake for one event, each to wait
     // again.
@@ -117,6 +120,7 @@ pub(crate) fn watch(
         watch,
         initial,
         pending: None,
+        told: server.metrics.watch_events(&call.ty, &call.version),
         deadline,
         stop: Box::pin(server.stopping()),
         end: Box::pin(sleep_until(deadline)),
@@ -329,6 +333,7 @@ impl Watcher {
 
     fn render(&mut self, kind: &str, stored: &Bytes, out: &mut BytesMut) {
         if self.form == Form::Whole {
+            self.told.fetch_add(1, Ordering::Relaxed);
             out.put_slice(br#"{"type":""#);
             out.put_slice(kind.as_bytes());
             out.put_slice(br#"","object":"#);
@@ -349,6 +354,7 @@ impl Watcher {
         };
         let shown = presenter.event(object, self.first);
         self.first = false;
+        self.told.fetch_add(1, Ordering::Relaxed);
         line(kind, shown.to_string().as_bytes(), out);
     }
 
@@ -375,6 +381,7 @@ impl Watcher {
                 presenter.event(object, self.first)
             }
         };
+        self.told.fetch_add(1, Ordering::Relaxed);
         line("BOOKMARK", mark.to_string().as_bytes(), out);
     }
 }
