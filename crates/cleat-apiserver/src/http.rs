@@ -264,7 +264,9 @@ fn admit(
 ) -> Result<(), Status> {
     let attributes = attributes(&asked.info);
     let kept = record.is_some();
-    asked.user = match authn::impersonate(&asked.headers, &requester, &attributes, server)? {
+    let habits = server.authenticator.habits();
+    asked.user = match authn::impersonate(&asked.headers, &requester, &attributes, server, habits)?
+    {
         Some(user) => {
             if let Some(record) = record {
                 record.impersonated(&user);

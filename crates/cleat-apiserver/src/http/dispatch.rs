@@ -168,6 +168,9 @@ pub(crate) async fn patch_object(
         (Language::Merge, FieldValidation::Warn | FieldValidation::Strict) => {
             strict::duplicates(&asked.body)
         }
+        (Language::Apply, FieldValidation::Warn | FieldValidation::Strict) => {
+            patch::repeats_in_applied(&asked.body)
+        }
         _ => Vec::new(),
     };
     let change = Patched { patch, options: &options, repeated };

@@ -204,17 +204,27 @@ pub fn expression(
 ) -> Result<Expression, String> {
     let expression =
         Expression::parse(source).map_err(|why| format!("compilation failed: {why}"))?;
-    let mut declared: BTreeMap<String, Kind<'_>> =
-        variables.iter().map(|name| ((*name).to_owned(), Kind::Unknown)).collect();
+    let mut declared: BTreeMap<String, Kind<'_>> = BTreeMap::new();
+    for name in variables {
+        // Of these nothing is known to CEL; other variables have types that are not known here.
+        let dynamic = matches!(*name, "object" | "oldObject" | "params");
+        let kind = if dynamic { Kind::Dynamic } else { Kind::Unknown };
+        declared.insert((*name).to_owned(), kind);
+    }
     if let Some(computed) = computed {
         declared.insert("variables".to_owned(), Kind::Variables(computed));
     }
     let kind = check::check(expression.tree(), &declared)
         .map_err(|finding| format!("compilation failed: {}", finding.drawn(source)))?;
-    match wanted {
-        Wanted::Boolean if !kind.may_be_boolean() => Err("must evaluate to bool".to_owned()),
-        Wanted::Text if matches!(kind, Kind::Boolean) => Err("must evaluate to string".to_owned()),
-        _ => Ok(expression),
+    let (fits, wanted) = match wanted {
+        Wanted::Anything => return Ok(expression),
+        Wanted::Boolean => (kind.may_be_boolean(), "bool"),
+        Wanted::Text => (kind.name().is_none_or(|name| name == "string"), "string"),
+    };
+    match (fits, kind.name()) {
+        (true, _) => Ok(expression),
+        (false, Some(found)) => Err(format!("must evaluate to {wanted} but got {found}")),
+        (false, None) => Err(format!("must evaluate to {wanted}")),
     }
 }
 
