@@ -93,6 +93,34 @@ fn a_living_work_did_not_say_who_keeps_what_left_it() {
     assert!(conditions.iter().all(|condition| condition.type_ != "Removed"), "{conditions:?}");
 }
 
+/// Its time to live took away what was there, and what was refused never came.
+#[test]
+fn a_work_was_complete_though_a_manifest_was_never_applied() {
+    let finished = Finding {
+        condition: "Complete".into(),
+        status: "True",
+        reason: "ConditionRuleEvaluated",
+        message: "Job is finished".into(),
+    };
+    let world = settled(&[(0, 1), (1, 1)]);
+    let mut seen = world.observe("one", || true);
+    wanted_mut(&mut seen, 0).judged.conditions = vec![finished.clone()];
+    assert_eq!(told(&seen, "Complete").status, "True");
+    seen.live.insert(id(1), Seen::Absent);
+    wanted_mut(&mut seen, 1).permission = Permission::Denied("robot may not".into());
+    let complete = told(&seen, "Complete");
+    assert_eq!((&*complete.status, &*complete.message), ("Unknown", "1 manifest is not applied"));
+    // Nor is it by what was applied of an older work and is under way now.
+    let mut seen = world.observe("one", || true);
+    let mut before = status(&seen).unwrap();
+    let manifests = before.resource_status.manifests.iter_mut();
+    manifests.flat_map(|one| &mut one.conditions).for_each(|c| c.observed_generation = Some(0));
+    work_mut(&mut seen).status = before;
+    wanted_mut(&mut seen, 0).judged.conditions = vec![finished];
+    seen.live.insert(id(1), Seen::Absent);
+    assert_eq!(told(&seen, "Complete").status, "Unknown");
+}
+
 #[test]
 fn ocm_1062_a_deletion_showed_no_progress() {
     let mut world = settled(&[(0, 1), (1, 1)]);
