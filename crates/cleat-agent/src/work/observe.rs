@@ -93,7 +93,8 @@ impl Context {
         seen.contents = self.contents(&seen, &looks).await;
         let mut reads = self.reads(key, &seen, spec.as_ref(), &looks);
         reads.extend(self.last_reads(&seen, &looks));
-        let contents = self.read(&targets, reads).await;
+        let mut contents = self.read(&targets, reads).await;
+        self.ask_what_holds(&targets, &looks, &mut contents).await;
         seen.live =
             looks.iter().map(|(id, look)| (id.clone(), sight(look, contents.get(id)))).collect();
         seen.versions = targets.into_iter().collect();
@@ -313,6 +314,27 @@ impl Context {
         });
     }
 
+    /// What a namespace that is going waits for is in its status alone. Without an answer it is known
+    /// to be going all the same.
+    async fn ask_what_holds(
+        &self,
+        targets: &BTreeMap<Id, String>,
+        looks: &BTreeMap<Id, Look>,
+        contents: &mut BTreeMap<Id, Read>,
+    ) {
+        let is_going = |look: &Look| {
+            matches!(look, Look::Present(meta)
+                if meta.deletion_timestamp.is_some() && meta.finalizers.is_empty())
+        };
+        let is_namespace = |id: &Id| id.group.is_empty() && id.resource == "namespaces";
+        let going = looks.iter().filter(|(id, look)| is_namespace(id) && is_going(look));
+        let unread = going.map(|(id, _)| id).filter(|id| !contents.contains_key(*id)).cloned();
+        let unread: Vec<Id> = unread.collect();
+        let answers = self.read(targets, unread).await.into_iter();
+        contents
+            .extend(answers.filter(|(_, read)| matches!(read, Read::Present(_) | Read::Absent)));
+    }
+
     /// The objects whose content has to be read in this pass.
     fn reads(
         &self,
@@ -393,6 +415,7 @@ impl Context {
                     && let Some(Seen::Present(present)) = seen.live.get_mut(&id)
                     && *present.uid == *meta.uid
                     && *present.resource_version == *meta.resource_version
+                    && present.terminating.is_none()
                 {
                     present.content = Content::AsWanted;
                 }

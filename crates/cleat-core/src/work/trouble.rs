@@ -99,7 +99,8 @@ fn pause(attempts: u32, longest: SignedDuration) -> SignedDuration {
     doubled.min(longest)
 }
 
-fn shortened(message: &str) -> String {
+/// As much of what a server says as is passed on.
+pub(crate) fn shortened(message: &str) -> String {
     if message.len() <= LONGEST_MESSAGE {
         return message.to_string();
     }

@@ -10,7 +10,7 @@ use cleat_api::leftoverrecord::{LeftObject, Stays};
 use cleat_api::manifestwork::{BlockedObject, Removal, ResourceCount};
 use serde_json::json;
 
-use super::deleting::waits_for;
+use super::deleting::{held_up, waits_for};
 use crate::condition::whole_seconds;
 use crate::id::Id;
 use crate::leave::record;
@@ -68,7 +68,9 @@ fn block(seen: &Observed, id: &Id, fate: &Fate) -> Option<bool> {
     match fate {
         Fate::Settled(_) => None,
         Fate::Undecided(_) => Some(true),
-        Fate::Terminating(finalizers) => (!finalizers.is_empty()).then_some(false),
+        Fate::Terminating(finalizers) => {
+            (!finalizers.is_empty() || held_up(seen, id).is_some()).then_some(false)
+        }
         // A namespace whose turn has not come was not looked into, which is nobody's fault.
         Fate::Unknown(_) => (!is_namespace(id) || seen.contents.contains_key(id)).then_some(false),
         Fate::Unmark { .. } | Fate::Delete { .. } => {

@@ -13,7 +13,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Value, json};
 
 use super::super::world::{World, id};
-use super::{act, change, settle, settled, turn, wanted_mut, work_mut};
+use super::{act, book_mut, change, settle, settled, turn, wanted_mut, work_mut};
+use crate::id::Id;
 use crate::work::observed::*;
 use crate::work::trouble::{Trouble, TroubleKind};
 use crate::work::{plan, report, stranded};
@@ -135,6 +136,74 @@ fn ocm_1062_a_deletion_showed_no_progress() {
     let message = told(&seen, "Deleting").message;
     assert!(message.contains("2 objects remain"), "{message}");
     assert!(message.contains("n/b (waiting for finalizer example.com/hold)"), "{message}");
+}
+
+/// Its finalizers are in its spec, and why they stay is in its status.
+#[test]
+fn a_namespace_that_would_not_go_was_only_said_to_be_terminating() {
+    let mut world = settled(&[(0, 1)]);
+    change(&mut world, |work| work.deleting = true);
+    turn(&mut world, "one");
+    let namespace = Id {
+        group: String::new(),
+        resource: "namespaces".into(),
+        namespace: String::new(),
+        name: "n".into(),
+    };
+    let mut seen = world.observe("one", || true);
+    let Some(Seen::Present(mut present)) = seen.live.remove(&id(0)) else { panic!("it is there") };
+    present.terminating = Some(vec![]);
+    let book = book_mut(&mut seen);
+    let (claim, applied) = (book.claims[&id(0)], book.applied[&id(0)].clone());
+    book.claims = [(namespace.clone(), claim)].into();
+    book.applied = [(namespace.clone(), applied)].into();
+    let with = |seen: &mut Observed, content: Content| {
+        let present = Present { content, ..present.clone() };
+        seen.live.insert(namespace.clone(), Seen::Present(present));
+        told(seen, "Deleting").message
+    };
+    let begun = "ManifestWork is being deleted; 1 object remains: namespaces n";
+    assert_eq!(with(&mut seen, Content::Unread), format!("{begun} (terminating)"));
+    let told = |message: &str| {
+        let object = json!({ "status": { "conditions": [
+            { "type": "NamespaceDeletionContentFailure", "status": "False", "message": "well" },
+            { "type": "NamespaceContentRemaining", "status": "True", "message": message },
+            { "type": "NamespaceFinalizersRemaining", "status": "True", "message": "x in 1" },
+            { "type": "Theirs", "status": "True", "message": "of others" },
+        ] } });
+        Content::Read(object.into())
+    };
+    let expected = format!("{begun} (terminating: jobs remain; x in 1)");
+    assert_eq!(with(&mut seen, told("jobs remain")), expected);
+    let long = with(&mut seen, told(&"x".repeat(5000)));
+    assert!(long.len() < 1200, "{}", long.len());
+}
+
+#[test]
+fn a_living_work_did_not_say_what_holds_what_left_it() {
+    let mut world = settled(&[(0, 1), (1, 1), (2, 1)]);
+    change(&mut world, |work| work.wanted = [(2, 1)].into());
+    let mut seen = world.observe("one", || true);
+    let conditions = status(&seen).unwrap().conditions;
+    assert!(conditions.iter().all(|condition| condition.type_ != "Removed"), "it is on its way");
+    let Some(Seen::Present(present)) = seen.live.get_mut(&id(0)) else { panic!("it is there") };
+    present.terminating = Some(vec!["example.com/hold".into()]);
+    let trouble = Trouble {
+        message: "admission webhook \"w\" denied the request: not yet".into(),
+        kind: TroubleKind::Refused,
+        attempts: 1,
+        retry_at: seen.now,
+    };
+    seen.troubles.insert(id(1), trouble);
+    let held = told(&seen, "Removed");
+    assert_eq!((&*held.status, &*held.reason), ("False", "ObjectsRemain"));
+    let expected = format!(
+        "2 objects that left the work remain: {} (waiting for finalizer example.com/hold); {} \
+         (admission webhook \"w\" denied the request: not yet)",
+        id(0),
+        id(1)
+    );
+    assert_eq!(held.message, expected);
 }
 
 #[test]
