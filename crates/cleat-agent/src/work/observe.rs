@@ -90,10 +90,13 @@ impl Context {
         for id in targets.keys() {
             looks.insert(id.clone(), self.mirror.look_served(id, &self.kinds).await);
         }
+        let unwatched = self.unwatched(key, &targets, &mut looks, seen.now).await;
         seen.contents = self.contents(&seen, &looks).await;
         let mut reads = self.reads(key, &seen, spec.as_ref(), &looks);
         reads.extend(self.last_reads(&seen, &looks));
+        reads.retain(|id| !unwatched.contains_key(id));
         let mut contents = self.read(&targets, reads).await;
+        contents.extend(unwatched);
         self.ask_what_holds(&targets, &looks, &mut contents).await;
         seen.live =
             looks.iter().map(|(id, look)| (id.clone(), sight(look, contents.get(id)))).collect();
@@ -312,6 +315,36 @@ impl Context {
             drop(asked);
             recall(Some(&*life), seen);
         });
+    }
+
+    /// What nobody can watch is read in every pass, and looked at again after a while.
+    async fn unwatched(
+        &self,
+        key: &Key,
+        targets: &BTreeMap<Id, String>,
+        looks: &mut BTreeMap<Id, Look>,
+        now: Timestamp,
+    ) -> BTreeMap<Id, Read> {
+        let is_unwatched = |look: &Look| *look == Look::Unknown(Reason::Unwatchable);
+        let ids = looks.iter().filter(|(_, look)| is_unwatched(look)).map(|(id, _)| id.clone());
+        let ids: Vec<Id> = ids.collect();
+        if ids.is_empty() {
+            return BTreeMap::new();
+        }
+        let next = now.checked_add(self.config.status_interval).unwrap_or(now);
+        self.memory.with(key, |life| {
+            life.wake = Some(life.wake.map_or(next, |wake| wake.min(next)));
+        });
+        let reads = self.read(targets, ids).await;
+        for (id, read) in &reads {
+            let look = match read {
+                Read::Present(object) => self.mirror.meta_of(object).map(Look::Present),
+                Read::Absent => Some(Look::Absent),
+                Read::NoSuchKind | Read::Unknown { .. } => None,
+            };
+            looks.extend(look.map(|look| (id.clone(), look)));
+        }
+        reads
     }
 
     /// What a namespace that is going waits for is in its status alone. Without an answer it is known

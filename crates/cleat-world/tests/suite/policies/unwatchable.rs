@@ -18,8 +18,8 @@ use crate::seen;
 
 /// A server on which nobody can watch ConfigMaps.
 #[derive(Clone)]
-struct Unwatched {
-    through: Client,
+pub(crate) struct Unwatched {
+    pub(crate) through: Client,
 }
 
 impl Service<Request<Body>> for Unwatched {
