@@ -496,7 +496,8 @@ fn recall(life: Option<&Life>, seen: &mut Observed) {
     }
 }
 
-fn is_applied(work: &Work) -> bool {
+/// Whether the hub was told that all of the work as it is now is applied.
+pub(super) fn is_applied(work: &Work) -> bool {
     let applied = |c: &&records::Condition| c.type_ == cleat_api::manifestwork::condition::APPLIED;
     let applied = work.status.conditions.iter().find(applied);
     applied.is_some_and(|c| c.status == "True" && c.observed_generation == Some(work.generation))

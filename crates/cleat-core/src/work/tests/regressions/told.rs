@@ -301,6 +301,25 @@ fn an_executor_that_lacks_rights_was_asked_every_moment() {
     assert_eq!((&*applied.status, &*applied.reason), ("False", "AppliedManifestWorkFailed"));
 }
 
+/// The work said that it was applied, until something of it had to be written.
+#[test]
+fn an_executor_that_may_nothing_was_not_told_while_all_was_as_wanted() {
+    let world = settled(&[(0, 1), (1, 1)]);
+    let mut seen = world.observe("one", || true);
+    assert_eq!(told(&seen, "Applied").status, "True");
+    wanted_mut(&mut seen, 0).permission = Permission::Denied("robot may not".into());
+    assert_eq!(told(&seen, "Applied").status, "False");
+    assert_eq!(plan(&seen), vec![] as Plan);
+    // Who may not be asked is not denied anything.
+    wanted_mut(&mut seen, 0).permission = Permission::Unknown("no answer".into());
+    let conditions = status(&seen).unwrap().conditions;
+    assert!(conditions.iter().all(|condition| condition.type_ != "Applied"), "{conditions:?}");
+    // What is only looked at needs no right to write.
+    wanted_mut(&mut seen, 0).permission = Permission::Denied("robot may not".into());
+    wanted_mut(&mut seen, 0).strategy = Strategy::ReadOnly;
+    assert_eq!(told(&seen, "Applied").status, "True");
+}
+
 #[test]
 fn a_work_that_never_had_a_finalizer_was_reported_on() {
     let mut world = World::default();
