@@ -285,8 +285,10 @@ impl Context {
                 life.objects.values_mut().for_each(|object| object.permission = None);
                 life.generation = generation;
             }
-            let known =
-                |id: &Id| targets.contains_key(id) || *id == own || id.resource == "manifestworks";
+            let hubs = ["manifestworks", "manifestworks/status"];
+            let known = |id: &Id| {
+                targets.contains_key(id) || *id == own || hubs.contains(&id.resource.as_str())
+            };
             life.troubles.retain(|id, _| known(id));
             life.objects.retain(|id, _| targets.contains_key(id));
             if let Ledger::Present(book) = &mut seen.ledger {

@@ -354,10 +354,10 @@ impl World {
             self.repairs.insert(key, repairs);
         }
         let troubles = self.troubles.entry(name).or_default();
-        let id = &action.target.id;
-        match Trouble::after(troubles.get(id), &action.write, &outcome, now) {
-            Some(trouble) => drop(troubles.insert(id.clone(), trouble)),
-            None => drop(troubles.remove(id)),
+        let about = Trouble::about(action);
+        match Trouble::after(troubles.get(&about), &action.write, &outcome, now) {
+            Some(trouble) => drop(troubles.insert(about, trouble)),
+            None => drop(troubles.remove(&about)),
         }
         Ok(outcome)
     }
