@@ -19,6 +19,7 @@ use super::observed::{
 };
 use super::ownership::{Ownership, origin, ownership, reference};
 use super::plan::only;
+use super::retire::Fate;
 use super::{ignore, ledger, retire};
 use crate::id::{Id, Target};
 use crate::write::{Action, Plan, Propagation, Side, Write};
@@ -369,6 +370,10 @@ pub(super) fn claims(
         };
         claims.extend(claim.map(|claim| (target.id.clone(), claim)));
     }
+    for id in holding_wanted(seen, book) {
+        let claim = standing(seen, work, book, &id);
+        claims.extend(claim.map(|claim| (id, claim)));
+    }
     claims
 }
 
@@ -389,8 +394,27 @@ fn standing(seen: &Observed, work: &Work, book: &Book, id: &Id) -> Option<Claim>
     }
 }
 
-/// What the ledger holds that no manifest asks for any more.
+/// What the ledger holds that no manifest asks for any more, and that is to be let go of.
 pub(crate) fn leaving(seen: &Observed, book: &Book) -> BTreeSet<Id> {
+    let mut leaving = left(seen, book);
+    for holder in holding_wanted(seen, book) {
+        leaving.remove(&holder);
+    }
+    leaving
+}
+
+/// The namespaces and definitions that no manifest asks for any more, and that would be deleted with
+/// what the manifests still ask for: they stay as long as that.
+pub(crate) fn holding_wanted(seen: &Observed, book: &Book) -> BTreeSet<Id> {
+    let holders = left(seen, book).into_iter().filter(|id| holds_wanted(seen, id));
+    let holders: BTreeSet<Id> = holders.collect();
+    let fates = retire::fates(seen, book, holders.iter());
+    let deleted = fates.into_iter().filter(|(_, fate)| matches!(fate, Fate::Delete { .. }));
+    deleted.map(|(id, _)| id.clone()).collect()
+}
+
+/// What the ledger holds that no manifest asks for any more.
+fn left(seen: &Observed, book: &Book) -> BTreeSet<Id> {
     // An empty or unreadable set of manifests is a fault, not a wish.
     let unreadable = |wanted: &Wanted| matches!(wanted.place, Place::Malformed(_));
     if seen.wanted.is_empty() || seen.wanted.iter().any(unreadable) {
@@ -402,7 +426,28 @@ pub(crate) fn leaving(seen: &Observed, book: &Book) -> BTreeSet<Id> {
     ids.filter(|id| !wanted.contains(*id) && !may_be_wanted(id)).cloned().collect()
 }
 
+fn holds_wanted(seen: &Observed, holder: &Id) -> bool {
+    let is_asked_for = |wanted: &&Wanted| wanted.strategy != Strategy::ReadOnly;
+    retire::is_holder(holder)
+        && seen.wanted.iter().filter(is_asked_for).any(|wanted| wanted.place.may_be_in(holder))
+}
+
 impl Place {
+    /// Whether what a manifest asks for is in this namespace or of this definition, as far as anyone
+    /// can tell.
+    fn may_be_in(&self, holder: &Id) -> bool {
+        match self {
+            Self::At(target) => retire::is_inside(holder, &target.id),
+            Self::Malformed(_) => false,
+            Self::Nowhere { group, namespace, .. } | Self::Unknown { group, namespace, .. } => {
+                match &*holder.resource {
+                    "namespaces" => *namespace == holder.name,
+                    _ => holder.name.split_once('.').is_some_and(|(_, of)| of == group),
+                }
+            }
+        }
+    }
+
     /// Whether a manifest without a known resource may stand for this object.
     pub(super) fn may_be(&self, id: &Id) -> bool {
         match self {

@@ -1,7 +1,7 @@
 //! What a living work says of objects that left its manifests and do not go.
 
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
 use cleat_api::manifestwork::{condition as kinds, reason};
@@ -23,9 +23,12 @@ pub(super) fn held(seen: &Observed, book: &Book) -> Option<Found> {
     let leaving = converge::leaving(seen, book);
     let fates = retire::fates(seen, book, leaving.iter());
     let protected = retire::protected(seen, &fates);
+    let holding = converge::holding_wanted(seen, book);
     let waiting = fates.iter().filter(|(id, fate)| is_held(seen, id, fate));
-    let held: Vec<(&Id, String)> =
+    let mut held: Vec<(&Id, String)> =
         waiting.map(|(id, fate)| (*id, waits_for(seen, id, fate))).collect();
+    let wanted = "the work asks for what is in it";
+    held.extend(holding.iter().map(|id| (id, wanted.to_string())));
     let named: Vec<_> = held.iter().take(NAMED).map(|(id, why)| format!("{id} ({why})")).collect();
     let more = match held.len().saturating_sub(NAMED) {
         0 => "".into(),

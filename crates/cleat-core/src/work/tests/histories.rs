@@ -12,6 +12,7 @@ use super::world::{
 };
 use crate::work::ledger::LEDGER_FINALIZER;
 use crate::work::observed::{Hub, Ledger, Observed, Origin, Place, Present, Seen, Wanted};
+use crate::work::retire::is_inside;
 use crate::work::{plan, report};
 use crate::write::{Plan, Write};
 
@@ -271,8 +272,9 @@ fn check_converged(world: &World) -> Result<(), Broken> {
     {
         for owner in present(object).owners {
             let asked = world.works.iter().any(|(name, work)| {
+                let mut wanted = work.wanted.keys().map(|index| super::world::id(*index));
                 owner.name == format!("hub-{name}")
-                    && work.wanted.keys().any(|index| super::world::id(*index) == *id)
+                    && wanted.any(|one| one == *id || is_inside(id, &one))
             });
             if !asked {
                 return Err(format!("{id} was left behind by {}", owner.name));

@@ -1,5 +1,6 @@
 //! Letting go: what was deleted and should not have been, or was not and should have been.
 
+use std::format;
 use std::string::ToString as _;
 use std::vec;
 use std::vec::Vec;
@@ -666,4 +667,29 @@ fn a_hub_that_took_in_no_status_held_a_deletion_up() {
     // Who cannot take our finalizer off has to wait.
     seen.troubles.insert(publish.target.id, trouble);
     assert_eq!(plan(&seen), vec![] as Plan);
+}
+
+/// A namespace that left the manifests took along what they still asked for, which then came back
+/// without what had been in it.
+#[test]
+fn what_left_the_manifests_took_along_what_was_still_asked_for() {
+    for (holder, inside) in [(3, 2), (4, 0)] {
+        let mut world = settled(&[(inside, 1), (holder, 1), (1, 1)]);
+        change(&mut world, |work| work.wanted = [(inside, 1)].into());
+        settle(&mut world, "one");
+        assert!(world.objects.contains_key(&id(holder)), "{}", id(holder));
+        let seen = world.observe("one", || true);
+        let Write::MergeStatus(patch) = report(&seen).publish.unwrap().write else { panic!() };
+        let conditions = patch["status"]["conditions"].as_array().unwrap();
+        let removed = conditions.iter().find(|one| one["type"] == "Removed").unwrap();
+        let expected = format!(
+            "1 object that left the work remains: {} (the work asks for what is in it)",
+            id(holder)
+        );
+        assert_eq!(removed["message"], expected);
+        // It goes when nothing asks for what is in it.
+        change(&mut world, |work| work.wanted = [(if holder == 3 { 1 } else { 3 }, 1)].into());
+        settle(&mut world, "one");
+        assert!(!world.objects.contains_key(&id(holder)), "{}", id(holder));
+    }
 }
