@@ -1,6 +1,7 @@
 // Command gotypes prints how Go writes Kubernetes' built-in types as JSON: which fields are always
 // there, which vanish when they are empty, and which hold quantities, times or bytes. OpenAPI
-// documents do not say this, and a server that is not written in Go cannot know it otherwise.
+// documents do not say this, and a server that is not written in Go cannot know it otherwise. It
+// also prints the names of all kinds that Kubernetes knows, whether they are served or not.
 //
 //	go run ./gotypes > ../crates/cleat-dialect/data/gotypes.txt
 package main
@@ -14,6 +15,7 @@ import (
 	"strings"
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -120,8 +122,12 @@ func fields(t reflect.Type) (all []reflect.StructField) {
 func main() {
 	g := table{types: map[string]reflect.Type{}}
 	roots := []string{}
+	known := map[string][]string{}
 	for gvk, t := range scheme.Scheme.AllKnownTypes() {
 		gv := gvk.GroupVersion().String()
+		if gvk.Version != runtime.APIVersionInternal {
+			known[gv] = append(known[gv], gvk.Kind)
+		}
 		if !served[gv] || internal[gvk.Kind] || strings.HasSuffix(gvk.Kind, "List") || strings.HasSuffix(gvk.Kind, "Options") {
 			continue
 		}
@@ -136,6 +142,15 @@ func main() {
 	defer out.Flush()
 	for _, r := range roots {
 		fmt.Fprintln(out, "=", r)
+	}
+	versions := []string{}
+	for gv := range known {
+		versions = append(versions, gv)
+	}
+	sort.Strings(versions)
+	for _, gv := range versions {
+		sort.Strings(known[gv])
+		fmt.Fprintln(out, "?", gv, strings.Join(known[gv], " "))
 	}
 	names := []string{}
 	for n := range g.types {

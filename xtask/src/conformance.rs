@@ -45,7 +45,7 @@ enum Instead {
 #[derive(clap::Args)]
 struct Sequences {
     /// How many sequences
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 2000)]
     count: u64,
     /// What they are drawn from
     #[arg(long, default_value_t = 1)]

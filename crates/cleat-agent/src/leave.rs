@@ -9,6 +9,7 @@ mod asked;
 pub mod clean;
 mod ground;
 mod parts;
+mod patience;
 mod presence;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,9 +34,12 @@ use cleat_runtime::tasks::{Stop, Tasks};
 use jiff::Timestamp;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
+use tokio::sync::watch;
+use tokio::time::Instant;
 
 pub(crate) use self::asked::{ask, known};
-pub use self::presence::Presence;
+use self::parts::Parts;
+pub use self::presence::{Ended, Presence};
 use crate::registration::{FIELD_MANAGER, Keep};
 
 /// How often a leaving cluster looks whether it still holds something.
@@ -76,6 +80,16 @@ struct Context {
     trouble: Mutex<Option<ground::Trouble>>,
     /// What the hub says is written down.
     on_record: Mutex<BTreeSet<LeftObject>>,
+    /// Whether it is noted beside the credentials that the cluster has left, once somebody looked.
+    noted: Mutex<Option<bool>>,
+}
+
+/// What becomes of a cluster that its hub does not know.
+enum Denied {
+    /// It has left; nothing is wrong.
+    Left,
+    /// The hub says something else by now.
+    Otherwise,
 }
 
 /// Starts the story; it ends with the tasks, or when the cluster has left.
@@ -88,8 +102,8 @@ pub fn start(leave: Leave, tasks: &Tasks) {
         ..Default::default()
     });
     let kinds = Kinds::new(leave.cluster_client.clone());
-    let (trouble, on_record) = (Mutex::default(), Mutex::default());
-    let context = Context { leave, executor, kinds, trouble, on_record };
+    let (trouble, on_record, noted) = (Mutex::default(), Mutex::default(), Mutex::default());
+    let context = Context { leave, executor, kinds, trouble, on_record, noted };
     if let Some(keep) = context.leave.keep.clone() {
         let (presence, executor) = (context.leave.presence.clone(), context.executor.clone());
         let stop = tasks.stop();
@@ -142,32 +156,65 @@ impl Context {
         loop {
             let standing = changes.borrow_and_update().clone();
             let ended = match standing {
-                Standing::Unknown | Standing::Member => stop.or(changes.changed()).await.is_none(),
+                Standing::Unknown => stop.or(changes.changed()).await.is_none(),
+                Standing::Member => match self.mark(false).await {
+                    true => stop.or(changes.changed()).await.is_none(),
+                    false => {
+                        stop.or(tokio::time::timeout(AGAIN, changes.changed())).await.is_none()
+                    }
+                },
                 Standing::Leaving(_) => {
                     self.look().await;
                     // What ends on the cluster is the works' story's to see; this one asks.
                     stop.or(tokio::time::timeout(LOOK, changes.changed())).await.is_none()
                 }
                 Standing::Unrecognized(why) => {
-                    if self.has_left().await {
-                        return self.end().await;
-                    }
-                    let Some(waited) =
-                        stop.or(tokio::time::timeout(ALARM, changes.changed())).await
-                    else {
-                        return;
-                    };
-                    if waited.is_err() {
-                        alarm::raise(&self.executor, &self.leave, &why).await;
-                        if stop.or(changes.changed()).await.is_none() {
-                            return;
+                    let denied = self.denied(&why, &mut changes);
+                    match stop.or(denied).await {
+                        Some(Denied::Otherwise) => false,
+                        Some(Denied::Left) => {
+                            // It ends with its rights, or when it is told to.
+                            let _ = stop.or(self.end()).await;
+                            true
                         }
+                        None => true,
                     }
-                    false
                 }
             };
             if ended {
                 return;
+            }
+        }
+    }
+
+    /// The hub answers and does not know this cluster: that is the end if it has left, and else somebody
+    /// is told. Returns when it has left, or stands otherwise.
+    async fn denied(&self, why: &str, changes: &mut watch::Receiver<Standing>) -> Denied {
+        let since = Instant::now();
+        let mut told = false;
+        loop {
+            let left = self.has_left().await;
+            if left == Some(true) {
+                return Denied::Left;
+            }
+            if !told && since.elapsed() >= ALARM {
+                alarm::raise(&self.executor, &self.leave, why).await;
+                told = true;
+            }
+            let until_alarm = (!told).then(|| ALARM.saturating_sub(since.elapsed()));
+            // What could not be read may be the end of it.
+            let again = left.is_none().then_some(AGAIN);
+            match until_alarm.into_iter().chain(again).min() {
+                None => {
+                    // The sender is ours as well, so it cannot be gone.
+                    let _ = changes.changed().await;
+                    return Denied::Otherwise;
+                }
+                Some(pause) => {
+                    if tokio::time::timeout(pause, changes.changed()).await.is_ok() {
+                        return Denied::Otherwise;
+                    }
+                }
             }
         }
     }
@@ -274,37 +321,53 @@ impl Context {
         Ok((!what.is_empty()).then(|| what.join(", ")))
     }
 
-    /// Writes down that nothing is held any more, or that something is; says whether that worked.
+    /// Writes down that nothing is held any more, or that something is; says whether that worked. What
+    /// an agent before this one noted is not believed: it may not have come to its end, or its hub may
+    /// have forgotten that leave, and the next hub that does not know the cluster would be taken for the
+    /// end of it.
     async fn mark(&self, released: bool) -> bool {
-        let was = self.leave.presence.is_released();
-        if was == released {
-            return true;
-        }
-        if let Some(keep) = &self.leave.keep
-            && let Err(error) = keep.set_left(&self.executor, released).await
-        {
-            tracing::warn!(cluster = self.leave.name, %error, "the leave cannot be written down");
-            return false;
+        if let Some(keep) = &self.leave.keep {
+            let known = *self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+            let noted = match known {
+                Some(noted) => Some(noted),
+                None => keep.is_left(&self.executor).await.ok(),
+            };
+            if noted != Some(released)
+                && let Err(error) = keep.set_left(&self.executor, released).await
+            {
+                tracing::warn!(cluster = self.leave.name, %error, "the leave cannot be written down");
+                return false;
+            }
+            *self.noted.lock().unwrap_or_else(PoisonError::into_inner) = Some(released);
         }
         self.leave.presence.set_released(released);
         true
     }
 
-    async fn has_left(&self) -> bool {
+    /// Nothing if what is noted cannot be read.
+    async fn has_left(&self) -> Option<bool> {
         if self.leave.presence.is_released() {
-            return true;
+            return Some(true);
         }
-        match &self.leave.keep {
-            Some(keep) => keep.is_left(&self.executor).await.unwrap_or(false),
-            None => false,
+        let Some(keep) = &self.leave.keep else { return Some(false) };
+        match keep.is_left(&self.executor).await {
+            Ok(left) => Some(left),
+            Err(error) => {
+                let cluster = &self.leave.name;
+                tracing::warn!(cluster, %error, "whether the cluster has left cannot be read");
+                None
+            }
         }
     }
 
     async fn end(&self) {
-        if let Some(keep) = &self.leave.keep {
-            parts::take_away(&self.executor, &self.leave.cluster_client, &self.kinds, keep).await;
-        }
-        tracing::info!(cluster = self.leave.name, "the cluster has left its hub");
-        self.leave.presence.leave();
+        let (executor, cluster) = (&self.executor, &self.leave.cluster_client);
+        let parts = Parts { executor, cluster, kinds: &self.kinds };
+        let ended = match &self.leave.keep {
+            Some(keep) => parts.take_self_away(keep).await,
+            None => Ended::Gone,
+        };
+        tracing::info!(cluster = self.leave.name, ?ended, "the cluster has left its hub");
+        self.leave.presence.leave(ended);
     }
 }

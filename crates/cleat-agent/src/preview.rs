@@ -20,7 +20,8 @@ use cleat_api::removalpreview::{
 };
 use cleat_core::id::{Id, Target};
 use cleat_core::preview;
-use cleat_core::work::leaving::{Inside, leaving, namespaces};
+use cleat_core::work::contents::Found;
+use cleat_core::work::leaving::{Inside, holders, leaving};
 use cleat_core::work::observed::Observed;
 use cleat_core::work::outlook::{Change, Foreseen, Prospect, outlook};
 use cleat_core::write::{Action, Outcome, Side, Write};
@@ -40,8 +41,11 @@ use crate::work::{FIELD_MANAGER, Works};
 /// Questions under way at the same time.
 const AT_ONCE: usize = 2;
 
-/// When to try again to write an answer that was not taken.
+/// When to try again to write an answer that did not arrive.
 const RETRY: Duration = Duration::from_secs(5);
+
+/// When to look again if the hub takes no answer at all, such as for lack of rights.
+const REFUSED: Duration = Duration::from_secs(60);
 
 /// What the story is told.
 pub struct Config {
@@ -153,19 +157,27 @@ impl Context {
             namespace: self.config.cluster.clone(),
             name: name.to_owned(),
         };
-        let patch = json!({ "metadata": { "uid": question.metadata.uid }, "status": answer });
-        let action = Action {
-            side: Side::Hub,
-            target: Target { version: "v1alpha1".to_owned(), id },
-            write: Write::MergeStatus(patch),
-        };
+        let target = Target { version: "v1alpha1".to_owned(), id };
+        let uid = question.metadata.uid.as_deref();
+        let done = self.say(target.clone(), uid, &answer).await;
+        let Some(why) = not_taken(&done) else { return after(&done) };
+        // Whatever it is, looking again and saying the same would not change it.
+        tracing::warn!(name, why, "an answer was not taken");
+        let short = preview::not_taken(why, Timestamp::now());
+        after(&self.say(target, uid, &short).await)
+    }
+
+    /// Writes an answer down.
+    async fn say(
+        &self,
+        target: Target,
+        uid: Option<&str>,
+        answer: &RemovalPreviewStatus,
+    ) -> Outcome {
+        let patch = json!({ "metadata": { "uid": uid }, "status": answer });
+        let action = Action { side: Side::Hub, target, write: Write::MergeStatus(patch) };
         let done = self.executor.execute(vec![vec![action]]).await;
-        match done.into_iter().flatten().next() {
-            Some(Outcome::Refused(_) | Outcome::Lost(_) | Outcome::NotTried) | None => {
-                Wake::After(RETRY)
-            }
-            Some(_) => Wake::OnChange,
-        }
+        done.into_iter().flatten().next().unwrap_or(Outcome::NotTried)
     }
 
     /// What would become of everything the question is about, and what cannot be said.
@@ -229,7 +241,7 @@ impl Context {
         let mut answer = Answer::default();
         let all = self.works_seen(names, &mut answer).await;
         let inside = match strategy {
-            RemoveStrategy::Required => self.look_inside(namespaces(&all)).await,
+            RemoveStrategy::Required => self.look_inside(holders(&all)).await,
             RemoveStrategy::Needless => Inside::new(),
         };
         for (name, outlook) in leaving(all, strategy, &inside) {
@@ -252,20 +264,39 @@ impl Context {
         all
     }
 
-    /// What is in the namespaces that would go: a leaving cluster keeps those that hold what is not
-    /// ours.
-    async fn look_inside(&self, namespaces: BTreeSet<Id>) -> Inside {
-        // What policies take along is gone before a work goes that brought its namespace.
+    /// What is in the namespaces and of the definitions that would go: a leaving cluster keeps those that
+    /// hold what is not ours.
+    async fn look_inside(&self, holders: BTreeSet<Id>) -> Inside {
+        // What policies take along is gone before a work goes that brought its namespace or definition.
         let taken = self.config.policies.as_ref().map(Policies::taken_along).unwrap_or_default();
         let mut inside = Inside::new();
-        for id in namespaces {
-            let mut found = self.inquirer.inside(&id.name).await;
-            if let Ok(found) = &mut found {
-                found.retain(|one| !taken.contains(&one.uid));
-            }
+        let once_taken = |one: Found| one.once_going(|uid| taken.contains(uid));
+        for id in holders {
+            let found = self.inquirer.held(&id).await;
+            let found = found.map(|found| found.into_iter().map(once_taken).collect());
             inside.insert(id, found);
         }
         inside
+    }
+}
+
+/// Why a hub does not take an answer, now or later.
+fn not_taken(done: &Outcome) -> Option<&str> {
+    match done {
+        // It has too much to do.
+        Outcome::Refused(refusal) if refusal.code == 429 => None,
+        Outcome::Refused(refusal) => Some(&refusal.message),
+        Outcome::Lost(why) if why.contains("request is too large") => Some(why),
+        _ => None,
+    }
+}
+
+/// When to look again.
+fn after(done: &Outcome) -> Wake {
+    match done {
+        Outcome::Refused(refusal) if refusal.code != 429 => Wake::After(REFUSED),
+        Outcome::Refused(_) | Outcome::Lost(_) | Outcome::NotTried => Wake::After(RETRY),
+        _ => Wake::OnChange,
     }
 }
 

@@ -24,6 +24,7 @@ use cleat_core::id::Id;
 use cleat_core::leave::agent::Standing;
 use cleat_core::work;
 use cleat_core::work::observed::{Agent, Hub, Ledger, Observed};
+use cleat_core::work::trouble::Trouble;
 use cleat_core::write::{Action, Outcome, Plan, Propagation, Write};
 use cleat_runtime::definitions;
 use cleat_runtime::execute::{self, Executor};
@@ -297,10 +298,10 @@ async fn reconcile(key: &Key, context: &Context) -> Wake {
     let mut unheard = None;
     let publish = verdict.publish.filter(|_| context.may_tell(key, &seen));
     if let Some(publish) = publish {
-        let id = publish.target.id.clone();
+        let about = Trouble::about(&publish);
         let plan = vec![vec![publish]];
         context.execute(key, &seen, &plan).await;
-        unheard = context.memory.with(key, |life| life.troubles.get(&id).map(|t| t.retry_at));
+        unheard = context.memory.with(key, |life| life.troubles.get(&about).map(|t| t.retry_at));
     }
     if let (Hub::Absent, Ledger::Absent) = (&seen.hub, &seen.ledger) {
         context.forget(key);

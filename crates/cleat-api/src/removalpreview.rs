@@ -25,7 +25,8 @@ pub const PLAN_LABEL: &str = "cleat.dev/plan";
 /// answer that comes later is none that anybody saw with that plan.
 pub const UNANSWERED: &str = "cleat.dev/unanswered";
 
-/// On what is to be deleted: the plan that somebody looked at and agreed to.
+/// On what is to be deleted: the plan that somebody looked at and agreed to, as `PLAN` or
+/// `PLAN@GENERATION`.
 pub const APPROVED_PLAN: &str = "cleat.dev/approved-plan";
 
 /// What somebody thinks of removing, and until when the answer is of interest.
@@ -184,7 +185,11 @@ pub struct PreviewedObject {
     /// How many objects would go with it that nobody lists: what is in a namespace, or of a kind.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub takes_along: i64,
-    /// How many objects the collector would remove after it, because it owns them.
+    /// Stands for which objects go along, as far as they were looked at.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub along_digest: String,
+    /// How many objects the collector would remove after it, because it owns them, or because what is in
+    /// it does.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub followed: i64,
     /// What else would go with it, or what would change in it, in words.

@@ -11,12 +11,14 @@ mod matching;
 mod mutation;
 mod policy;
 mod review;
+mod tally;
 mod transport;
 mod validation;
 
 pub use mutation::Mutated;
 pub(crate) use mutation::PATCH_NOTES;
 pub use policy::{Policies, validate_binding, validate_policy};
+pub(crate) use tally::{ANSWERS, Row};
 pub use transport::{Handler, NoServices, ServiceResolver};
 pub use validation::{validate_configuration, validate_configuration_update};
 
@@ -28,7 +30,7 @@ use std::{
 
 use serde_json::{Map, Value};
 
-use crate::{status::Status, user::User};
+use crate::{metrics::Durations, status::Status, user::User};
 use configuration::Webhook;
 use transport::Transport;
 
@@ -225,6 +227,11 @@ impl Admission {
     /// Answers in this process what would be sent to a service.
     pub fn serve_service(&self, namespace: &str, name: &str, handler: Handler) {
         self.transport.serve_service(namespace, name, handler);
+    }
+
+    /// How long webhooks took to answer.
+    pub(crate) fn answers(&self) -> BTreeMap<Row, Durations<{ ANSWERS.len() }>> {
+        self.transport.tally.rows()
     }
 
     /// Whether any mutating webhook may be asked about objects of a kind.

@@ -12,6 +12,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
@@ -27,11 +28,22 @@ pub(crate) use record::Record;
 pub struct Audit {
     policy: Arc<Policy>,
     sink: Arc<dyn Sink>,
+    written: Arc<AtomicU64>,
 }
 
 impl Audit {
     pub fn new(policy: Policy, sink: Arc<dyn Sink>) -> Self {
-        Self { policy: Arc::new(policy), sink }
+        Self { policy: Arc::new(policy), sink, written: Arc::default() }
+    }
+
+    /// How many events went into the log.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    fn write(&self, event: &Value) -> Receipt {
+        self.written.fetch_add(1, Ordering::Relaxed);
+        self.sink.write(event)
     }
 }
 

@@ -11,7 +11,7 @@ mod service_account;
 mod token_request;
 mod x509;
 
-pub use impersonation::impersonate;
+pub use impersonation::{Habits, impersonate};
 pub use jwt::{SigningKey, SigningKeyError};
 pub(crate) use secret_token::{ACCOUNT_NAME, ACCOUNT_UID, TOKEN_SECRET};
 pub use service_account::{Bound, ServiceAccountTokens, TokenAsk};
@@ -72,9 +72,14 @@ pub struct Authenticator {
     static_tokens: BTreeMap<[u8; 32], User>,
     service_accounts: Option<ServiceAccountTokens>,
     anonymous: bool,
+    habits: Habits,
 }
 
 impl Authenticator {
+    pub(crate) fn habits(&self) -> &Habits {
+        &self.habits
+    }
+
     /// Knows nobody but `system:anonymous`.
     pub fn new() -> Self {
         Self { anonymous: true, ..Self::default() }

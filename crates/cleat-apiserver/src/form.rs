@@ -67,9 +67,6 @@ impl Presenter<'_> {
     /// A list, given the stored objects and the list's own metadata.
     pub(crate) fn list(&self, entries: Vec<Bytes>, meta: &Value) -> Pieces {
         let envelope = Envelope::of(self.ty, self.version);
-        let opened = |entries: &[Bytes]| -> Vec<Value> {
-            entries.iter().filter_map(|entry| envelope.open(entry)).collect()
-        };
         match self.form {
             Form::Whole => {
                 let api_version = self.ty.api_version(self.version);
@@ -95,8 +92,11 @@ impl Presenter<'_> {
             Form::Table(version, include) => {
                 let options = TableOptions { version, include, headers: true, now: self.now };
                 let printer = Printer::new(self.ty, self.version);
-                let table = printer.table(Some(meta), &opened(&entries), &options);
-                Pieces::made(envelope, table.to_string())
+                // Rows come last in a table, so one without any is all that comes before them.
+                let none = printer.table(Some(meta), [], &options).to_string();
+                let head = none.trim_end_matches("[]}").trim_end_matches("null}").to_owned() + "[";
+                let table = Item::Table { printer, options, none: none.into() };
+                Pieces::new(envelope, table, head, entries)
             }
         }
     }

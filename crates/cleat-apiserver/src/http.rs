@@ -5,7 +5,7 @@
 pub(crate) mod dispatch;
 mod documents;
 mod health;
-mod paths;
+pub(crate) mod paths;
 mod respond;
 #[cfg(test)]
 mod tests;
@@ -27,7 +27,7 @@ use tower::Service;
 use crate::audit::{Notes, Record};
 use crate::authn::{self, Credentials, PeerIdentity};
 use crate::authz::{self, Attributes, Authorize as _, ResourceTarget, Target};
-use crate::metrics::{Lasting, Metrics};
+use crate::metrics::{InFlight, Lasting, Metrics};
 use crate::negotiate::{self, BodyFormat};
 use crate::path::{self, PathError, RequestInfo};
 use crate::priority::Claim;
@@ -141,9 +141,13 @@ async fn handle(server: Arc<Inner>, owner: Option<&User>, request: Request) -> R
     if asked.head {
         *response.body_mut() = Body::empty();
     }
-    in_flight.answered(response.status().as_u16(), begun.elapsed());
+    let code = response.status().as_u16();
+    let working = Working { in_flight, code, begun };
     if asked.info.verb == "watch" && refused.is_none() {
-        return streamed(in_flight.lasts(), record, response).await;
+        return streamed(working.in_flight.lasts(), record, response).await;
+    }
+    if !is_made(&response) {
+        response = holding(working, response);
     }
     match record {
         None => response,
@@ -168,9 +172,27 @@ async fn serve(
     // Not earlier: whoever is slow to send what they want keeps nobody else from a seat meanwhile.
     let seat = server.priority.seat(claim).await?;
     let response = answer(server, asked).await?;
-    // What is made only as it is sent is work until then. A watch would be that for ever.
-    let made = response.body().size_hint().exact().is_some();
-    Ok(if made || asked.info.verb == "watch" { response } else { holding(seat, response) })
+    // A watch would have its seat for ever.
+    let done = is_made(&response) || asked.info.verb == "watch";
+    Ok(if done { response } else { holding(seat, response) })
+}
+
+/// Whether the answer is there. What is made only as it is sent is work until then.
+fn is_made(response: &Response) -> bool {
+    response.body().size_hint().exact().is_some()
+}
+
+/// A request, until its answer is made: only then is it known how long that took.
+struct Working {
+    in_flight: InFlight,
+    code: u16,
+    begun: tokio::time::Instant,
+}
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.in_flight.answered(self.code, self.begun.elapsed());
+    }
 }
 
 /// A response that keeps hold of something until its body has been sent, or nobody wants it any more.
@@ -264,7 +286,9 @@ fn admit(
 ) -> Result<(), Status> {
     let attributes = attributes(&asked.info);
     let kept = record.is_some();
-    asked.user = match authn::impersonate(&asked.headers, &requester, &attributes, server)? {
+    let habits = server.authenticator.habits();
+    asked.user = match authn::impersonate(&asked.headers, &requester, &attributes, server, habits)?
+    {
         Some(user) => {
             if let Some(record) = record {
                 record.impersonated(&user);

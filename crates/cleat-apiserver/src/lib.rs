@@ -21,6 +21,7 @@ mod form;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gojson;
+mod goyaml;
 mod housekeeping;
 mod http;
 pub mod metadata;

@@ -6,11 +6,12 @@
 mod durations;
 mod exposition;
 mod flowcontrol;
+mod process;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,7 +19,9 @@ use http::header;
 
 pub(crate) use self::durations::Durations;
 use crate::http::Asked;
+use crate::resource::ResourceType;
 use crate::server::Inner;
+use crate::types::Types;
 
 /// Upper bounds of the duration buckets, in seconds: those of kube-apiserver.
 const BUCKETS: [f64; 23] = [
@@ -32,8 +35,12 @@ pub(crate) struct Metrics {
     requests: Mutex<BTreeMap<(Arc<Labels>, u16), u64>>,
     durations: Mutex<BTreeMap<Arc<Labels>, Durations<{ BUCKETS.len() }>>>,
     lasting: Mutex<BTreeMap<Arc<Labels>, i64>>,
+    /// Shared with the watches, which count without asking for the table.
+    watched: Mutex<BTreeMap<Watched, Arc<AtomicU64>>>,
     reading: AtomicI64,
     writing: AtomicI64,
+    /// For which types the tables were gone through.
+    types: AtomicU64,
 }
 
 /// What a request was about.
@@ -46,6 +53,14 @@ struct Labels {
     subresource: String,
     scope: &'static str,
     dry_run: &'static str,
+}
+
+/// What a watch is of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Watched {
+    group: Box<str>,
+    version: Box<str>,
+    resource: Box<str>,
 }
 
 /// A request that is being worked on, until this is dropped.
@@ -64,11 +79,44 @@ pub(crate) struct Lasting {
 impl Metrics {
     /// A request has arrived. One that lasts is not counted here: it would look like one that hangs.
     pub(crate) fn begin(server: &Arc<Inner>, asked: &Asked) -> InFlight {
-        let labels = Arc::new(Labels::of(server, asked));
+        let types = server.types();
+        let labels = Arc::new(Labels::of(&types, asked));
+        if server.metrics.types.swap(types.generation(), Ordering::Relaxed) != types.generation() {
+            server.metrics.keep(&types);
+        }
         if let Some(gauge) = server.metrics.in_flight(labels.verb) {
             gauge.fetch_add(1, Ordering::Relaxed);
         }
         InFlight { server: Arc::clone(server), labels }
+    }
+
+    /// Forgets what was counted of kinds and versions that there are no more, so that who makes
+    /// definitions and deletes them makes no table grow. What is still going on stays until the next time.
+    fn keep(&self, types: &Types) {
+        // Whatever is about no resource is about none that could go.
+        let known = |labels: &Arc<Labels>| {
+            let Labels { group, version, resource, .. } = &**labels;
+            resource.is_empty() || is_known(types, group, version, resource)
+        };
+        let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.retain(|(labels, _), _| known(labels));
+        drop(requests);
+        let mut durations = self.durations.lock().unwrap_or_else(PoisonError::into_inner);
+        durations.retain(|labels, _| known(labels));
+        drop(durations);
+        let mut lasting = self.lasting.lock().unwrap_or_else(PoisonError::into_inner);
+        lasting.retain(|labels, count| *count != 0 || known(labels));
+        drop(lasting);
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        watched.retain(|of, _| is_known(types, &of.group, &of.version, &of.resource));
+    }
+
+    /// Where a watch counts what it tells.
+    pub(crate) fn watch_events(&self, ty: &ResourceType, version: &str) -> Arc<AtomicU64> {
+        let (group, resource) = (ty.group.clone(), ty.plural.clone());
+        let of = Watched { group, version: version.into(), resource };
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(watched.entry(of).or_default())
     }
 
     fn in_flight(&self, verb: &str) -> Option<&AtomicI64> {
@@ -125,11 +173,10 @@ impl Drop for Lasting {
 }
 
 impl Labels {
-    fn of(server: &Inner, asked: &Asked) -> Self {
+    fn of(types: &Types, asked: &Asked) -> Self {
         let info = &asked.info;
         let verb = verb(&info.verb, asked.header(header::CONTENT_TYPE));
         let dry_run = if asked.query.text("dryRun") == "All" { "All" } else { "" };
-        let types = server.types();
         let known = types.get(&info.group, &info.resource).filter(|_| info.is_resource);
         let Some(ty) = known else {
             return Self { verb, dry_run, ..Self::default() };
@@ -151,6 +198,12 @@ impl Labels {
             dry_run,
         }
     }
+}
+
+/// Whether a resource is served, in this version if there is one.
+fn is_known(types: &Types, group: &str, version: &str, resource: &str) -> bool {
+    let ty = types.get(group, resource);
+    ty.is_some_and(|ty| version.is_empty() || ty.version(version).is_some())
 }
 
 /// Verbs as they are counted: by method where there is one.

@@ -7,15 +7,18 @@
 
 mod json;
 mod merge;
+mod shown;
 mod strategic;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use json::Operations;
 use serde_json::Value;
+pub(crate) use shown::shown;
 
 use crate::gojson;
-use crate::schema::Schema;
+use crate::goyaml;
+use crate::schema::{Schema, repeats};
 use crate::status::Status;
 
 const JSON_PATCH: &str = "application/json-patch+json";
@@ -157,11 +160,26 @@ fn read_yaml(body: &[u8]) -> Result<Value, String> {
     if let Ok(document) = serde_json::from_slice(body) {
         return Ok(document);
     }
-    let text = str::from_utf8(body).map_err(|_| "yaml: invalid leading UTF-8 octet".to_owned())?;
-    if text.trim().is_empty() {
-        return Ok(Value::Null);
+    goyaml::read(body).map(|document| document.value).map_err(|why| unconverted(&why))
+}
+
+/// What there is to say of keys that an applied configuration gives twice.
+pub(crate) fn repeats_in_applied(body: &[u8]) -> Vec<String> {
+    let json = str::from_utf8(body).ok().and_then(|text| repeats::parse(text).ok());
+    match json {
+        Some((_, false)) => Vec::new(),
+        _ => goyaml::read(body).map(|document| document.repeats).unwrap_or_default(),
     }
-    serde_saphyr::from_str(text).map_err(|error| format!("yaml: {error}"))
+}
+
+/// What a strict reader says of them.
+pub(crate) fn refused_repeats(repeats: &[String]) -> Status {
+    let why = unconverted(&goyaml::complaint(repeats));
+    Status::bad_request(format!("error strict decoding YAML: {why}"))
+}
+
+fn unconverted(why: &str) -> String {
+    format!("error converting YAML to JSON: {why}")
 }
 
 fn object_or_null(document: Value) -> Result<Value, String> {

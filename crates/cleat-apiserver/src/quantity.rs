@@ -50,7 +50,7 @@ impl Quantity {
         if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
             return Err(MALFORMED);
         }
-        if !suffix.bytes().all(|c| b"eEinumkKMGTP+-0123456789".contains(&c)) {
+        if !well_formed(suffix) {
             return Err(MALFORMED);
         }
         let (scale, form) = scale(suffix).ok_or(BAD_SUFFIX)?;
@@ -157,6 +157,13 @@ impl fmt::Display for Quantity {
             _ => write!(f, "{amount}{}", suffix.unwrap_or(&"")),
         }
     }
+}
+
+/// Letters, then a sign, then digits, each of which may be missing.
+fn well_formed(suffix: &str) -> bool {
+    let rest = suffix.trim_start_matches(|c| "eEinumkKMGTP".contains(c));
+    let rest = rest.strip_prefix(['+', '-']).unwrap_or(rest);
+    rest.bytes().all(|c| c.is_ascii_digit())
 }
 
 /// What a suffix multiplies by.
@@ -306,6 +313,9 @@ mod tests {
             ("-", MALFORMED),
             ("1GB", MALFORMED),
             ("1KiB", MALFORMED),
+            ("1e3Mi", MALFORMED),
+            ("1e+-3", MALFORMED),
+            ("1Ki3", BAD_SUFFIX),
             ("1K", BAD_SUFFIX),
             ("1mm", BAD_SUFFIX),
             ("1e", BAD_SUFFIX),

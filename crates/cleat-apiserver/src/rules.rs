@@ -14,6 +14,7 @@ mod prepare;
 pub(crate) mod pretend;
 pub(crate) mod read;
 mod removal;
+mod restore;
 pub(crate) mod scale;
 mod strategy;
 pub(crate) mod time;
@@ -27,8 +28,11 @@ pub(crate) use prepare::{
     prepare_update,
 };
 pub(crate) use removal::{GarbagePolicy, garbage_policy, returns_deleted};
+pub(crate) use restore::restore;
 pub(crate) use strategy::{create_on_update, name_rule, reset_fields, unconditional_update};
-pub(crate) use validate::{emptied, left_empty, validate_create, validate_update};
+pub(crate) use validate::{
+    emptied, left_empty, validate_create, validate_update, with_empty_labels,
+};
 pub(crate) use warnings::warnings;
 #[cfg(test)]
 mod recorded;

@@ -105,7 +105,7 @@ impl Printer {
         }
     }
 
-    fn row(&self, object: &Value, options: &TableOptions) -> Value {
+    pub(crate) fn row(&self, object: &Value, options: &TableOptions) -> Value {
         let row = Row { object, now: options.now };
         let cells: Vec<Value> = match &self.columns {
             Columns::Builtin(columns) => columns.iter().map(|column| column.cell(&row)).collect(),

@@ -19,10 +19,12 @@ pub(crate) struct Types {
     by_resource: BTreeMap<(Box<str>, Box<str>), Arc<ResourceType>>,
     openapi: OnceLock<Documents>,
     aggregated: [OnceLock<Document>; 2],
+    /// How often there were others before.
+    generation: u64,
 }
 
 impl Types {
-    fn new(custom: impl Iterator<Item = Arc<ResourceType>>) -> Self {
+    fn new(generation: u64, custom: impl Iterator<Item = Arc<ResourceType>>) -> Self {
         // A definition never takes the place of a built-in kind, whatever it calls itself.
         let builtin = builtin::resources();
         let custom = custom.filter(|custom| {
@@ -33,7 +35,13 @@ impl Types {
         let all: Vec<_> = builtin.iter().cloned().chain(custom).collect();
         let by_resource =
             all.iter().map(|ty| ((ty.group.clone(), ty.plural.clone()), Arc::clone(ty))).collect();
-        Self { all, by_resource, openapi: OnceLock::new(), aggregated: Default::default() }
+        let (openapi, aggregated) = (OnceLock::new(), Default::default());
+        Self { all, by_resource, openapi, aggregated, generation }
+    }
+
+    /// Another number than any other picture that this server had.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Built-in ones first, in the order they are published.
@@ -70,6 +78,7 @@ impl Types {
 pub(crate) struct Definitions {
     custom: BTreeMap<Box<str>, Arc<ResourceType>>,
     types: Option<Arc<Types>>,
+    generation: u64,
 }
 
 impl Definitions {
@@ -78,14 +87,14 @@ impl Definitions {
     pub(crate) fn types(&self) -> Arc<Types> {
         match &self.types {
             Some(types) => Arc::clone(types),
-            None => Arc::new(Types::new(self.custom.values().cloned())),
+            None => Arc::new(Types::new(self.generation, self.custom.values().cloned())),
         }
     }
 }
 
 impl Digest for Definitions {
     fn clear(&mut self) {
-        *self = Self::default();
+        *self = Self { generation: self.generation, ..Self::default() };
     }
 
     fn take(&mut self, _bucket: &str, key: &str, value: Option<&[u8]>) {
@@ -97,7 +106,8 @@ impl Digest for Definitions {
     }
 
     fn settle(&mut self) {
-        self.types = Some(Arc::new(Types::new(self.custom.values().cloned())));
+        self.generation += 1;
+        self.types = Some(Arc::new(Types::new(self.generation, self.custom.values().cloned())));
     }
 }
 

@@ -49,8 +49,8 @@ pub(crate) struct Call<'a> {
     pub(crate) warnings: Vec<String>,
     /// What the audit log is told, if anybody keeps one of this.
     pub(crate) notes: Option<&'a Notes>,
-    /// Fields that the object was sent with, but empty; only those where that is not the same as
-    /// leaving them out.
+    /// Where the object was sent with something, but empty (JSON pointers); only where that is not
+    /// the same as leaving it out.
     pub(crate) left_empty: Vec<&'static str>,
 }
 

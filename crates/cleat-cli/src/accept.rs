@@ -6,6 +6,7 @@ use cleat_core::registration::approval::{self, Judgement};
 use cleat_core::registration::{hub, join, place};
 use cleat_core::write::{Action, Side, Write};
 use cleat_hub::registration::{fingerprint, read};
+use cleat_runtime::execute::Executor;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ListParams};
@@ -53,9 +54,7 @@ async fn accept(hub_client: &Client, name: &str, chosen: Option<&str>) -> Result
         return Err(Refused(hint.to_owned()).into());
     };
     if cluster.metadata.deletion_timestamp.is_some() {
-        return Err(
-            Refused("it is leaving; wait until it is gone and let it ask again".into()).into()
-        );
+        return certify_leaving(hub_client, name, chosen).await;
     }
     let others = clusters.list(&ListParams::default()).await.context("list the clusters")?.items;
     let id = join::id(&cluster);
@@ -90,8 +89,7 @@ async fn accept(hub_client: &Client, name: &str, chosen: Option<&str>) -> Result
     match request {
         Some(request) => {
             let key = fingerprint(&request).unwrap_or_default();
-            let approval = approval::approve(&read(&request), "Accepted with `cleat accept`.");
-            perform(&executor, "certify its key", approval).await?;
+            certify(&executor, &request).await?;
             println!("{name} is accepted; the key {key} is certified");
         }
         None if cluster.spec.hub_accepts_client => println!("{name} was accepted before"),
@@ -101,6 +99,26 @@ async fn accept(hub_client: &Client, name: &str, chosen: Option<&str>) -> Result
         ),
     }
     Ok(())
+}
+
+/// A cluster that is leaving is not let in again. It may have lost its credentials, and gets others to
+/// leave with.
+async fn certify_leaving(hub_client: &Client, name: &str, chosen: Option<&str>) -> Result<()> {
+    let Some(request) = choose(hub_client, name, chosen).await? else {
+        let hint = "it is leaving; wait until it is gone and let it ask again. If its agent has no \
+                    valid credentials any more, `cleat join --again` on the cluster asks for new ones";
+        return Err(Refused(hint.to_owned()).into());
+    };
+    let executor = executor(Some(hub_client.clone()), None);
+    certify(&executor, &request).await?;
+    let key = fingerprint(&request).unwrap_or_default();
+    println!("{name} is leaving; the key {key} is certified, so that it can");
+    Ok(())
+}
+
+async fn certify(executor: &Executor, request: &CertificateSigningRequest) -> Result<()> {
+    let approval = approval::approve(&read(request), "Accepted with `cleat accept`.");
+    perform(executor, "certify its key", approval).await.map(drop)
 }
 
 /// The request to grant: the only one there is, or the one that was named.

@@ -71,6 +71,11 @@ impl Bound {
         self.text("/metadata/uid")
     }
 
+    /// How often what it asks for has changed, where the server counts.
+    pub(crate) fn generation(&self) -> Option<i64> {
+        self.object.pointer("/metadata/generation").and_then(Value::as_i64)
+    }
+
     fn text(&self, pointer: &str) -> &str {
         self.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use cleat_core::preview::{Limits, large};
 
 use crate::Refused;
-use crate::preview::{Foreseen, Subject, summary};
+use crate::preview::{Foreseen, Subject, colours, summary, text};
 
 /// What goes without a question.
 #[derive(clap::Args, Clone, Copy, Debug)]
@@ -23,7 +23,8 @@ pub(crate) struct Thresholds {
 }
 
 impl Thresholds {
-    /// Asks, if it is much; whether somebody was asked. Where nobody can be, it refuses.
+    /// Shows what would go and asks, if it is much; whether somebody was asked. Where nobody can be, it
+    /// refuses.
     pub(crate) fn confirm(self, subject: &Subject, foreseen: &Foreseen) -> Result<bool> {
         let limits = Limits {
             objects: self.ask_above_objects,
@@ -34,12 +35,13 @@ impl Thresholds {
         if reasons.is_empty() {
             return Ok(false);
         }
-        let (sum, reasons) = (summary(foreseen), reasons.join("; "));
+        let reasons = reasons.join("; ");
         if !std::io::stdin().is_terminal() {
             let hint = format!(
                 "{subject} is not let go of without a question ({reasons}): {sum}. Nobody is there \
                  to ask; add --plan {} or --yes",
-                foreseen.plan
+                foreseen.plan,
+                sum = summary(foreseen)
             );
             return Err(Refused(hint).into());
         }
@@ -47,8 +49,12 @@ impl Thresholds {
             Subject::Leave { .. } => "Let it leave?",
             _ => "Delete it?",
         };
-        eprint!("{subject}: {sum} ({reasons}).\n{question} [y/N] ");
-        std::io::stderr().flush()?;
+        let mut out = std::io::stderr().lock();
+        // Nobody can agree to what they did not see.
+        out.write_all(text(foreseen, colours(&out)).as_bytes())?;
+        write!(out, "{subject}: {reasons}.\n{question} [y/N] ")?;
+        out.flush()?;
+        drop(out);
         let mut line = String::new();
         std::io::stdin().lock().read_line(&mut line).context("read the answer")?;
         match line.trim() {

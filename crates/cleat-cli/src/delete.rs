@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use cleat_api::removalpreview::APPROVED_PLAN;
 use cleat_core::id::{Id, Target};
+use cleat_core::preview::guard::Approved;
 use cleat_core::write::Side;
 use cleat_runtime::execute::{Executor, Read};
 use kube::Client;
@@ -120,7 +121,7 @@ pub async fn agreed(
     plan: &str,
     patience: Duration,
 ) -> Result<()> {
-    let subject = Subject::parse(what, namespace)?;
+    let subject = Subject::parse(what, namespace)?.placed(hub_client).await?;
     let patience = Patience::unwatched(patience);
     let mut bound = look(hub_client, &subject, Agreement::Plan(plan), patience).await?;
     bound.delete(&executor(Some(hub_client.clone()), None)).await
@@ -171,10 +172,11 @@ async fn look(
     Ok(bound)
 }
 
-/// Says on the object which plan somebody agreed to, for a hub that asks. Whoever may delete and not
+/// Says on the object which plan of which state of it somebody agreed to, for a hub that asks. Whoever may delete and not
 /// write is told by the hub if that is not enough.
 pub(crate) async fn approve(executor: &Executor, bound: &mut Bound, plan: &str) -> Result<()> {
-    let patch = json!({ "metadata": { "annotations": { APPROVED_PLAN: plan } } });
+    let said = Approved { plan, generation: bound.generation() }.written();
+    let patch = json!({ "metadata": { "annotations": { APPROVED_PLAN: said } } });
     drop(bound.merge(executor, &patch).await?);
     Ok(())
 }
@@ -248,7 +250,7 @@ async fn target(client: &Client, subject: &Subject) -> Result<Target> {
         Subject::Template { namespace, name } => return Ok(template_target(namespace, name)),
         Subject::Leave { .. } => bail!("clusters leave with `cleat unjoin`"),
         Subject::Apply { .. } => bail!("what a file says is applied, not deleted"),
-        Subject::Object { kind, namespace, name } => {
+        Subject::Object { kind, namespace, name, .. } => {
             return locate(client, kind, name, namespace.as_deref().unwrap_or_default()).await;
         }
     };

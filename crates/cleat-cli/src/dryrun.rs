@@ -217,7 +217,8 @@ impl Tried {
             bail!("{} has encrypted values, which only its cluster can read", self.name);
         }
         let now = Timestamp::now();
-        let options = ResolveOptions::managed(now);
+        let options =
+            ResolveOptions { seed: Some(self.name.clone()), ..ResolveOptions::managed(now) };
         let templates = self.templates(world, &options)?;
         let all: Vec<Template> = match &templates {
             Templates::Known(all) => all.clone(),

@@ -309,7 +309,11 @@ async fn watch(
             print!("\u{1b}[H\u{1b}[2J");
         }
         if told.verdict == Verdict::Absent && !first {
-            println!("{} is gone", subject.id);
+            // Programs are told in the form that they read.
+            match args.output {
+                None => println!("{} is gone", subject.id),
+                Some(_) => print(args, &told)?,
+            }
             return Ok(ExitCode::SUCCESS);
         }
         if changed || screen {

@@ -12,16 +12,21 @@ use cleat_core::leave::clean::id;
 use jiff::Timestamp;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
+use serde_json::json;
 
-use crate::Refused;
 use crate::connection::{ClusterArgs, HubArgs, Which, block_on};
+use crate::output::{Output, told};
 use crate::table::{age, table};
+use crate::{Misunderstood, Refused};
 
 /// Shows what clusters kept, or are believed to have kept, when they left, and removes it later.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]
     verb: Option<Verb>,
+    /// How to print records [default: a table]
+    #[arg(long, short, global = true)]
+    output: Option<Output>,
     #[command(flatten)]
     hub: HubArgs,
 }
@@ -58,11 +63,14 @@ enum Verb {
 }
 
 pub fn run(args: &Args) -> Result<()> {
+    if let (Some(Verb::Clean { .. }), Some(_)) = (&args.verb, args.output) {
+        return Err(Misunderstood("-o is for list and show".to_owned()).into());
+    }
     block_on(async {
         let hub_client = Which::from(&args.hub).client().await?;
         match &args.verb {
-            None | Some(Verb::List) => list(&hub_client).await,
-            Some(Verb::Show { name }) => show(&hub_client, name).await,
+            None | Some(Verb::List) => list(&hub_client, args.output).await,
+            Some(Verb::Show { name }) => show(&hub_client, name, args.output).await,
             Some(Verb::Clean {
                 name,
                 include_kept,
@@ -110,8 +118,11 @@ async fn named(hub_client: &Client, name: &str) -> Result<Vec<LeftoverRecord>> {
     Ok(found)
 }
 
-async fn list(hub_client: &Client) -> Result<()> {
+async fn list(hub_client: &Client, output: Option<Output>) -> Result<()> {
     let records = all(hub_client).await?;
+    if let Some(output) = output {
+        return output.print(&json!({ "records": records }));
+    }
     if records.is_empty() {
         eprintln!("no leftover records: nothing was ever left behind");
         return Ok(());
@@ -130,15 +141,24 @@ fn rows(records: &[LeftoverRecord], now: Timestamp) -> Vec<Vec<String>> {
             record.spec.cluster.clone(),
             record.spec.reason.as_str().to_owned(),
             record.spec.objects.len().to_string(),
-            cleaned.map_or_else(|| "-".to_owned(), |one| one.status.clone()),
+            cleaned.map_or_else(
+                || "-".to_owned(),
+                |one| match one.status.as_str() {
+                    "True" => one.status.clone(),
+                    status => format!("{status} ({})", one.reason),
+                },
+            ),
             age(record.metadata.creation_timestamp.as_ref().map(|time| time.0), now),
         ]);
     }
     rows
 }
 
-async fn show(hub_client: &Client, name: &str) -> Result<()> {
-    let records = named(hub_client, name).await?;
+async fn show(hub_client: &Client, name: &str, output: Option<Output>) -> Result<()> {
+    let records = told(output, named(hub_client, name).await)?;
+    if let Some(output) = output {
+        return output.print(&json!({ "records": records, "notes": notes(&records) }));
+    }
     let mut rows = vec![["OBJECT", "UID", "SOURCE", "WHY"].map(ToOwned::to_owned).to_vec()];
     for object in records.iter().flat_map(|record| &record.spec.objects) {
         let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
@@ -167,7 +187,12 @@ fn why(object: &LeftObject) -> String {
 /// What the records say of themselves, for people.
 fn notes(records: &[LeftoverRecord]) -> Vec<String> {
     let mut notes = BTreeSet::new();
-    for LeftoverRecord { spec, .. } in records {
+    for LeftoverRecord { spec, status, .. } in records {
+        let conditions = status.as_ref().map(|status| status.conditions.as_slice());
+        let cleaned = find(conditions.unwrap_or_default(), condition::CLEANED);
+        if let Some(unfinished) = cleaned.filter(|one| one.status != "True") {
+            notes.insert(format!("Not worked off ({}): {}", unfinished.reason, unfinished.message));
+        }
         if let Some(heard) = &spec.agent_last_heard {
             let (cluster, at) = (&spec.cluster, heard.0);
             notes.insert(format!(

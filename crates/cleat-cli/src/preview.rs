@@ -22,7 +22,7 @@ pub use self::apply::How;
 pub(crate) use self::ask::{Foreseen, Patience, ask};
 pub(crate) use self::direct::template_target;
 pub(crate) use self::questions::{Leaving, leaving};
-pub(crate) use self::show::summary;
+pub(crate) use self::show::{colours, summary, text};
 pub(crate) use self::subject::{Subject, typed};
 use crate::PlanChanged;
 use crate::connection::{HubArgs, Which, block_on};
@@ -161,7 +161,7 @@ fn subject(args: &Args, usual: &str) -> Result<Subject> {
 
 fn print(args: &Args, foreseen: &Foreseen) -> Result<()> {
     let text = match args.output {
-        None => show::text(foreseen, show::colours()),
+        None => show::text(foreseen, show::colours(&std::io::stdout())),
         // Several documents follow each other.
         Some(Output::Yaml) if args.watch => {
             format!("---\n{}", Output::Yaml.written(&show::value(foreseen))?)
@@ -181,7 +181,7 @@ pub async fn foresee(
     namespace: Option<&str>,
     patience: Duration,
 ) -> Result<Value> {
-    let subject = Subject::parse(what, namespace)?;
+    let subject = Subject::parse(what, namespace)?.placed(client).await?;
     Ok(show::value(&ask(client, &subject, Patience::unwatched(patience)).await?))
 }
 

@@ -1,5 +1,7 @@
 //! `cleat unjoin`: lets a cluster leave, and shows how that goes.
 
+mod outcome;
+mod patience;
 mod progress;
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
@@ -14,7 +16,6 @@ use cleat_api::manifestwork::ManifestWork;
 use cleat_api::policy::Policy;
 use cleat_core::condition::{find, holds};
 use cleat_core::leave::carried::Carried;
-use cleat_core::number::number;
 use cleat_core::preview::deletes_anew;
 use cleat_core::registration::{hub, place};
 use cleat_runtime::execute::Executor;
@@ -22,12 +23,16 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
+use tokio::time::timeout;
 
+use self::outcome::Outcome;
+use self::patience::{ANSWER, Waiting};
 use self::progress::Progress;
 use crate::bound::Bound;
 use crate::caution::Thresholds;
 use crate::connection::{HubArgs, Which, block_on, executor};
 use crate::delete::approve;
+use crate::output::{Output, told};
 use crate::preview::{Patience, Subject, ask, still};
 use crate::strategy::Strategy;
 use crate::{Halted, Refused};
@@ -72,15 +77,20 @@ pub struct Args {
     /// Go on waiting when something cannot be removed
     #[arg(long, conflicts_with = "no_wait")]
     keep_waiting: bool,
+    /// How to print what came of it: that it left and what is on record, what stands in the way, or
+    /// why it was refused
+    #[arg(long, short)]
+    output: Option<Output>,
     #[command(flatten)]
     hub: HubArgs,
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    block_on(async {
+    let done = block_on(async {
         let hub_client = Which::from(&args.hub).client().await?;
         unjoin(args, &hub_client).await.with_context(|| format!("unjoin {}", args.name))
-    })
+    });
+    told(args.output, done)
 }
 
 async fn unjoin(args: &Args, hub_client: &Client) -> Result<()> {
@@ -107,12 +117,34 @@ async fn unjoin(args: &Args, hub_client: &Client) -> Result<()> {
         approve(&executor, &mut bound, &plan).await?;
     }
     begin(args, &executor, &cluster, &mut bound).await?;
-    if args.no_wait {
-        println!("{} is leaving; `cleat unjoin {}` shows how that goes", args.name, args.name);
-        return Ok(());
+    let outcome = match args.no_wait {
+        true => Outcome::Begun,
+        false => wait(args, hub_client, &cluster).await?,
+    };
+    if let Some(output) = args.output {
+        output.print(&outcome.value(&args.name))?;
     }
-    follow(args, hub_client, &cluster).await?;
-    summary(hub_client, &cluster, &args.name).await
+    let text = outcome.text(&args.name);
+    match outcome {
+        Outcome::Stuck { .. } | Outcome::Unheard(_) => return Err(Halted(text).into()),
+        Outcome::Begun | Outcome::Left { .. } if args.output.is_some() => {}
+        Outcome::Begun | Outcome::Left { .. } => println!("{text}"),
+    }
+    Ok(())
+}
+
+/// Waits until it has left, or why nobody waits any longer.
+async fn wait(args: &Args, hub_client: &Client, cluster: &ManagedCluster) -> Result<Outcome> {
+    let ended = async {
+        match follow(args, hub_client, cluster).await? {
+            Some(stuck) => Ok(stuck),
+            None => kept(hub_client, cluster, &args.name).await,
+        }
+    };
+    ended.await.or_else(|error| match error.downcast_ref::<Halted>() {
+        Some(Halted(why)) => Ok(Outcome::Unheard(why.clone())),
+        None => Err(error),
+    })
 }
 
 /// Looks at what would go, if anything would that was not going already: the plan that somebody
@@ -192,27 +224,44 @@ async fn begin(
     bound.delete(executor).await
 }
 
-/// Shows how it goes until the cluster is gone, or something stands in the way.
-async fn follow(args: &Args, hub_client: &Client, cluster: &ManagedCluster) -> Result<()> {
+/// Shows how it goes until the cluster is gone, or something stands in the way, which is returned.
+async fn follow(
+    args: &Args,
+    hub_client: &Client,
+    cluster: &ManagedCluster,
+) -> Result<Option<Outcome>> {
     let clusters: Api<ManagedCluster> = Api::all(hub_client.clone());
     let works: Api<ManifestWork> = Api::namespaced(hub_client.clone(), &args.name);
     let policies: Api<Policy> = Api::namespaced(hub_client.clone(), &args.name);
     let mut progress = Progress::new(&args.name, std::io::stderr().is_terminal());
+    let meanwhile = format!(
+        "{name} goes on leaving without this command; `cleat unjoin {name}` shows how when the hub \
+         answers again.",
+        name = args.name
+    );
+    let waiting = Waiting { meanwhile, for_ever: args.keep_waiting };
     let mut pause = tokio::time::interval(PAUSE);
     let begun = Instant::now();
     let before = cluster.status.clone().unwrap_or_default();
     let known = holds(&before.conditions, condition::UNJOIN_FAILED);
     loop {
         pause.tick().await;
-        let now = clusters.get_opt(&args.name).await.context("ask for the cluster")?;
+        let now = waiting
+            .ask(|why| progress.silent(why), async || clusters.get_opt(&args.name).await)
+            .await
+            .context("ask for the cluster")?;
         let Some(now) = now.filter(|now| now.metadata.uid == cluster.metadata.uid) else {
             progress.end();
-            return Ok(());
+            return Ok(None);
         };
-        let list = works.list(&ListParams::default()).await.context("ask for its works")?;
+        let list = waiting
+            .ask(|why| progress.silent(why), async || works.list(&ListParams::default()).await)
+            .await
+            .context("ask for its works")?;
         let mut carried: Vec<Carried> = list.items.iter().map(Carried::work).collect();
         // A hub without policies has none; and what stands in their way is in the condition as well.
-        let list = policies.list(&ListParams::default()).await.map(|list| list.items);
+        let list = timeout(ANSWER, policies.list(&ListParams::default())).await;
+        let list = list.ok().and_then(Result::ok).map(|list| list.items);
         let policy = |one: Policy| {
             Carried::policy(&one.metadata, Some(&one.spec), one.status.unwrap_or_default())
         };
@@ -224,36 +273,27 @@ async fn follow(args: &Args, hub_client: &Client, cluster: &ManagedCluster) -> R
         if halted && !args.keep_waiting && (!known || begun.elapsed() > RETRIES) {
             progress.end();
             let said = find(&status.conditions, condition::UNJOIN_FAILED);
-            return Err(Halted(progress::list(&args.name, said, &carried)).into());
+            return Ok(Some(Outcome::Stuck { said: said.cloned(), carried }));
         }
     }
 }
 
-/// What is left on the cluster, as far as it is written down.
-async fn summary(hub_client: &Client, cluster: &ManagedCluster, name: &str) -> Result<()> {
+/// What is left on the cluster, as far as it is written down, and of its place on the hub.
+async fn kept(hub_client: &Client, cluster: &ManagedCluster, name: &str) -> Result<Outcome> {
     let records: Api<LeftoverRecord> = Api::all(hub_client.clone());
     let params = ListParams::default().labels(&format!("{CLUSTER_NAME_LABEL}={name}"));
-    let mut found = records.list(&params).await.context("look for leftover records")?.items;
+    let meanwhile =
+        format!("{name} has left; `cleat leftovers show {name}` shows what it kept, if anything.");
+    let waiting = Waiting { meanwhile, for_ever: false };
+    let listed = waiting.ask(|_| {}, async || records.list(&params).await).await;
+    let mut found = listed.context("look for leftover records")?.items;
     let uid = cluster.metadata.uid.clone().unwrap_or_default();
     found.retain(|record| record.spec.cluster_uid == uid);
-    let left: usize = found.iter().map(|record| record.spec.objects.len()).sum();
-    match found.first().map(|record| record.spec.reason) {
-        Some(reason) if left > 0 => println!(
-            "{name} has left; {} there ({}): `cleat leftovers show {name}`",
-            number(left, "object stays", "objects stay"),
-            reason.as_str()
-        ),
-        Some(_) if found.iter().any(|record| !record.spec.untold.is_empty()) => println!(
-            "{name} has left; nothing of the fleet is known to stay there: `cleat leftovers show {name}`"
-        ),
-        _ => println!("{name} has left; nothing of the fleet stays there"),
-    }
     let namespaces: Api<Namespace> = Api::all(hub_client.clone());
-    let namespace = namespaces.get_opt(name).await.context("look for its namespace")?;
-    if let Some(why) = namespace.as_ref().and_then(|one| one.annotations().get(place::KEPT)) {
-        println!("the namespace {name} stays on the hub: {why}");
-    }
-    Ok(())
+    let namespace = waiting.ask(|_| {}, async || namespaces.get_opt(name).await).await;
+    let namespace = namespace.context("look for its namespace")?;
+    let namespace_kept = namespace.and_then(|one| one.annotations().get(place::KEPT).cloned());
+    Ok(Outcome::Left { records: found, namespace_kept })
 }
 
 #[cfg(test)]

@@ -89,7 +89,7 @@ pub enum Progress {
 
 /// Explains the subject from what was seen, or asks.
 pub fn explain(subject: &Subject, seen: &Seen, now: Timestamp) -> Progress {
-    let look = question::Look::new(seen, subject.cluster.as_deref(), now);
+    let look = question::Look::new(seen, Some(&subject.id), subject.cluster.as_deref(), now);
     let absent = matches!(look.object(Place::Here, &subject.id), question::Found::Absent);
     let trail = object::Trail::default();
     let tree = if absent {

@@ -23,6 +23,7 @@ mod group;
 pub mod outlook;
 mod report;
 mod score;
+mod sightings;
 mod wish;
 
 use alloc::collections::BTreeMap;
@@ -39,6 +40,7 @@ pub use self::decision::{Decision, plan};
 pub use self::doubt::{Defined, taken_out};
 pub use self::group::Group;
 pub use self::report::{Verdict, report};
+pub use self::sightings::{Early, NOTICED, Sightings};
 pub use self::wish::Wish;
 
 /// Everything a choice may look at.

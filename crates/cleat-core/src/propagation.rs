@@ -38,7 +38,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use alloc::{format, vec};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 pub use self::bind::{Binding, Source};
 use self::bind::{Links, Placed};
@@ -54,7 +54,7 @@ pub use self::rotation::{EncryptionKey, rotate};
 pub use self::tell::{Few, Said, Spent, Told, few, written};
 pub use self::unresolved::unresolved;
 
-use crate::placement::Cluster;
+use crate::placement::{Cluster, Early, Sightings};
 use crate::replicaset::Decided;
 use crate::write::{Action, Plan, Write};
 
@@ -79,6 +79,9 @@ pub struct Observed {
     pub decided: BTreeMap<Source, Decided>,
     /// The clusters of the hub.
     pub clusters: BTreeMap<String, Arc<Cluster>>,
+    /// What was seen of them, and of the placements of the root's namespace: from before a server
+    /// was asked for decisions.
+    pub sightings: Sightings,
     /// The replicas of the root, by cluster.
     pub replicas: BTreeMap<String, Arc<Replica>>,
     /// The root's templates for each cluster, if it has templates to be resolved on the hub.
@@ -124,10 +127,6 @@ pub struct Setback {
 /// How many replicas are written in one pass; the next pass goes on where this one ended.
 const BATCH: usize = 64;
 
-/// How long a cluster must have been back before it counts that it is not chosen: whoever decides
-/// has to notice as well.
-const BACK: SignedDuration = SignedDuration::from_secs(10);
-
 /// What a replica waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Hold {
@@ -135,6 +134,8 @@ enum Hold {
     Away,
     /// It has just come back.
     Back(Timestamp),
+    /// Who decides has not looked since it was away.
+    Unnoticed(String),
     /// It leaves the fleet. What becomes of all it has is part of that story.
     Leaving,
     /// Something is not known.
@@ -228,8 +229,13 @@ impl<'a> Spread<'a> {
         if cluster.is_away() {
             return Some(Hold::Away);
         }
-        let back = cluster.available_since()?.checked_add(BACK).ok()?;
-        (back > seen.now).then_some(Hold::Back(back))
+        match seen.sightings.early(seen.now, cluster, self.links.placements())? {
+            Early::Back(until) => Some(Hold::Back(until)),
+            Early::Unnoticed(name) => Some(Hold::Unnoticed(format!(
+                "Placement {name} was not decided since the cluster was out of reach, or since the \
+                 hub began to look"
+            ))),
+        }
     }
 
     /// What is missing that may have placed the replica, and was perhaps not taken away by anybody:

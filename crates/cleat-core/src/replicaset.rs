@@ -40,7 +40,7 @@ use alloc::vec::Vec;
 use alloc::{format, vec};
 
 use cleat_api::manifestworkreplicaset::FINALIZER;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde_json::json;
 
 use self::assign::{Assigned, Slot};
@@ -49,7 +49,7 @@ pub use self::child::{Child, TEMPLATE, TEMPLATE_SINCE, Told, Truth};
 pub use self::decided::Decided;
 pub use self::report::{Verdict, report};
 pub use self::set::{Cascade, Reference, Set};
-use crate::placement::Cluster;
+use crate::placement::{Cluster, Sightings};
 use crate::rollout::{self, Progress, Rollout, Standing};
 use crate::write::{Action, Plan, Side, Write};
 
@@ -70,6 +70,9 @@ pub struct Observed {
     pub children: Option<Vec<Arc<Child>>>,
     /// The clusters that have a work, as far as there are such. The same holds for them.
     pub clusters: BTreeMap<String, Arc<Cluster>>,
+    /// What was seen of them, and of the placements of the set's namespace: from before a server
+    /// was asked for decisions.
+    pub sightings: Sightings,
     /// The definition of sets is going or gone. Of a set that is being deleted this must be known.
     pub undefined: bool,
     /// What failed lately, and how often in a row.
@@ -135,10 +138,6 @@ pub fn removes(seen: &Observed, plan: &Plan) -> bool {
     let deletes = |action: &Action| matches!(action.write, Write::Delete { .. });
     !seen.set.deleting && plan.iter().flatten().any(deletes)
 }
-
-/// How long a cluster must have been back before it counts that it is not chosen: whoever decides
-/// has to notice as well.
-const BACK: SignedDuration = SignedDuration::from_secs(10);
 
 /// What one work needs.
 enum Intent<'a> {

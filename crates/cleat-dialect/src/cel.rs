@@ -3,9 +3,13 @@
 //!
 //! The parser underneath needs stack in proportion to nesting and the evaluator has no cost limit,
 //! so both are kept on a short leash here: length, nesting and depth are limited before anything
-//! is evaluated, and how often loops could run is estimated from the data.
+//! is evaluated, how often loops could run is estimated from the data, and how often they do run is
+//! counted ([`cost`]).
+
+mod cost;
 
 use std::{
+    borrow::Cow,
     panic,
     sync::{Arc, OnceLock},
     thread,
@@ -14,13 +18,16 @@ use std::{
 use cel::{
     Context, ExecutionError, IdedExpr, Value,
     common::ast::{EntryExpr, Expr, LiteralValue, operators},
-    extractors::This,
+    extractors::{Arguments, This},
     objects::{Key, Map},
     parser::Parser,
 };
 use kube_cel::KubeCelExt;
 
+pub use cost::Budget;
+
 use crate::quote::quoted;
+use cost::{MOST_STEPS, Size};
 
 /// Longer expressions are refused.
 const LONGEST: usize = 16 * 1024;
@@ -33,8 +40,6 @@ const DEEPEST_INLINE: usize = 24;
 const EVALUATION_STACK: usize = 32 * 1024 * 1024;
 /// Enough for the parser on the longest and deepest expression allowed.
 const PARSER_STACK: usize = 256 * 1024 * 1024;
-/// How many steps an evaluation may take at most, estimated before it starts.
-const MOST_STEPS: u64 = 20_000_000;
 /// The longest list `lists.range` makes.
 const LONGEST_RANGE: i64 = 100_000;
 
@@ -53,6 +58,8 @@ pub enum Failure {
 #[derive(Clone, Debug)]
 pub struct Expression {
     tree: IdedExpr,
+    /// The same with what is asked in every round of its loops.
+    metered: IdedExpr,
     nodes: u64,
     depth: usize,
     /// How many loops are inside each other at most.
@@ -105,17 +112,31 @@ impl Expression {
         functions: Functions,
         variables: &[(&str, Value)],
     ) -> Result<Value, Failure> {
-        let largest = variables.iter().map(|(_, value)| largest_collection(value)).max();
-        let rounds = largest.unwrap_or(1).max(1).saturating_pow(self.loops);
-        if rounds.saturating_mul(self.nodes) > MOST_STEPS {
+        self.evaluate_within(&Budget::default(), functions, variables)
+    }
+
+    /// The same with what other evaluations left of a budget.
+    pub fn evaluate_within(
+        &self,
+        budget: &Budget,
+        functions: Functions,
+        variables: &[(&str, Value)],
+    ) -> Result<Value, Failure> {
+        let mut size = Size::default();
+        variables.iter().for_each(|(_, value)| size.add(Size::of(value)));
+        let rounds = size.largest.max(1).saturating_pow(self.loops);
+        let steps = rounds.saturating_mul(self.nodes);
+        if steps > MOST_STEPS || !cost::may_be_given(self.nodes, size.bytes) {
             return Err(Failure::OverBudget);
         }
         let run = || {
-            let mut context = functions.context().new_inner_scope();
-            for (name, value) in variables {
-                context.add_variable_from_value(*name, value.clone());
-            }
-            Value::resolve(&self.tree, &context)
+            budget.spend(self.nodes, || {
+                let mut context = functions.context().new_inner_scope();
+                for (name, value) in variables {
+                    context.add_variable_from_value(*name, value.clone());
+                }
+                Value::resolve(&self.metered, &context)
+            })
         };
         // Extension functions panic on some arguments: a precision of billions in `format`, for
         // one. Nothing outside the closure is touched, so nothing is left half done.
@@ -130,8 +151,9 @@ impl Expression {
             }),
         };
         match outcome {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(error)) => Err(failure(error)),
+            Ok(Some(Ok(value))) => Ok(value),
+            Ok(Some(Err(error))) => Err(failure(error)),
+            Ok(None) => Err(Failure::OverBudget),
             Err(_) => Err(Failure::Other("the expression could not be evaluated".to_owned())),
         }
     }
@@ -151,7 +173,10 @@ fn parse_here(source: &str) -> Result<Expression, String> {
         .map_err(|errors| errors.to_string().replace("\n| ", "\n | "))?;
     let mut measure = Measure::default();
     measure.walk(&mut tree, 0, 0)?;
-    Ok(Expression { tree, nodes: measure.nodes, depth: measure.depth, loops: measure.loops })
+    let mut metered = tree.clone();
+    cost::meter(&mut metered);
+    let Measure { nodes, depth, loops } = measure;
+    Ok(Expression { tree, metered, nodes, depth, loops })
 }
 
 /// How deep brackets nest, not counting those inside string literals.
@@ -242,20 +267,6 @@ impl Measure {
     }
 }
 
-/// The size of the largest list, map or string in a value.
-fn largest_collection(value: &Value) -> u64 {
-    match value {
-        Value::List(items) => {
-            items.iter().map(largest_collection).max().unwrap_or(0).max(items.len() as u64)
-        }
-        Value::Map(map) => {
-            map.map.values().map(largest_collection).max().unwrap_or(0).max(map.map.len() as u64)
-        }
-        Value::String(text) => text.len() as u64 / 64,
-        _ => 0,
-    }
-}
-
 /// The functions an expression may call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Functions {
@@ -329,9 +340,53 @@ fn kubernetes() -> Context<'static> {
         if count > LONGEST_RANGE {
             return Err(ExecutionError::function_error("lists.range", "the range is too long"));
         }
+        cost::charge(count.unsigned_abs())?;
         Ok(Value::List((0..count).map(Value::Int).collect::<Vec<_>>().into()))
     });
+    context.add_function(cost::TICK, cost::tick);
+    context.add_function(cost::GATHERED, cost::gathered);
+    // These two make a product of what they are given, and the ones that come with the functions make
+    // it whatever its size.
+    context.add_function("replace", replace);
+    context.add_function("join", join);
     context
+}
+
+fn replace(
+    This(this): This<Arc<String>>,
+    Arguments(arguments): Arguments,
+) -> Result<Value, ExecutionError> {
+    let [Value::String(from), Value::String(to), rest @ ..] = &**arguments else {
+        return Err(ExecutionError::function_error("replace", "expected string argument"));
+    };
+    let most = match rest {
+        [Value::Int(most), ..] => usize::try_from(*most).unwrap_or(0),
+        _ => usize::MAX,
+    };
+    let places = this.matches(from.as_str()).count().min(most) as u64;
+    cost::charge_for((this.len() as u64).saturating_add(places.saturating_mul(to.len() as u64)))?;
+    Ok(Value::String(Arc::new(this.replacen(from.as_str(), to, most))))
+}
+
+fn join(
+    This(this): This<Arc<Vec<Value>>>,
+    Arguments(arguments): Arguments,
+) -> Result<Value, ExecutionError> {
+    let separator = match arguments.first() {
+        Some(Value::String(separator)) => separator.as_str(),
+        _ => "",
+    };
+    let parts: Vec<Cow<'_, str>> = this
+        .iter()
+        .map(|part| match part {
+            Value::String(text) => Cow::Borrowed(text.as_str()),
+            other => Cow::Owned(format!("{other:?}")),
+        })
+        .collect();
+    let texts = parts.iter().map(|part| part.len() as u64).sum::<u64>();
+    let between = (parts.len() as u64).saturating_mul(separator.len() as u64);
+    cost::charge_for(texts.saturating_add(between))?;
+    Ok(Value::String(Arc::new(parts.join(separator))))
 }
 
 /// What a value is to those who ask for a truth or a text.
@@ -417,3 +472,6 @@ fn failure(error: ExecutionError) -> Failure {
         other => quoted(&other.to_string()),
     })
 }
+
+#[cfg(test)]
+mod tests;

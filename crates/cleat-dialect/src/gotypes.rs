@@ -4,7 +4,10 @@
 //! appear by rules that OpenAPI documents do not carry. The table is printed by
 //! `kubernetes/gotypes` from the Go types themselves; this file only reads it.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
 
 /// All types reachable from the built-in kinds.
 #[derive(Debug, Default)]
@@ -12,6 +15,8 @@ pub struct Types {
     structs: Vec<Struct>,
     /// By `apiVersion` and kind.
     roots: BTreeMap<&'static str, BTreeMap<&'static str, Shape>>,
+    /// The names of all kinds by `apiVersion`, lists and options among them.
+    known: BTreeMap<&'static str, BTreeSet<&'static str>>,
 }
 
 /// A struct's place in [`Types`].
@@ -86,23 +91,35 @@ impl Types {
         self.roots.get(api_version)?.get(kind)
     }
 
+    /// Whether Kubernetes has such a kind, though no server may serve it any more, or yet.
+    /// Definitions of custom resources are not among them: their server has kinds of its own.
+    pub fn knows(&self, api_version: &str, kind: &str) -> bool {
+        self.known.get(api_version).is_some_and(|kinds| kinds.contains(kind))
+    }
+
     pub fn get(&self, id: StructId) -> &Struct {
         static EMPTY: Struct = Struct { name: "", fields: Vec::new() };
         self.structs.get(id.0).unwrap_or(&EMPTY)
     }
 }
 
-/// Lines are `= apiVersion kind type`, `type`, or ` field code`; see `kubernetes/gotypes`.
+/// Lines are `= apiVersion kind type`, `? apiVersion kinds`, `type`, or ` field code`; see
+/// `kubernetes/gotypes`.
 fn parse(text: &'static str) -> Types {
     let mut ids: BTreeMap<&str, StructId> = BTreeMap::new();
     let mut types = Types::default();
-    for line in text.lines().filter(|line| !line.starts_with(['=', ' '])) {
+    for line in text.lines().filter(|line| !line.starts_with(['=', '?', ' '])) {
         ids.insert(line, StructId(types.structs.len()));
         types.structs.push(Struct { name: line, fields: Vec::new() });
     }
     let mut current = None;
     for line in text.lines() {
         let mut words = line.split_whitespace();
+        if let Some(known) = line.strip_prefix("? ") {
+            let (api_version, kinds) = known.split_once(' ').unwrap_or((known, ""));
+            types.known.insert(api_version, kinds.split(' ').collect());
+            continue;
+        }
         match (line.as_bytes().first(), words.next(), words.next(), words.next(), words.next()) {
             (Some(b'='), Some(_), Some(api_version), Some(kind), Some(name)) => {
                 if let Some(id) = ids.get(name) {
@@ -169,6 +186,9 @@ mod tests {
         }
         assert!(types().root("apps/v1", "Deployment").is_some());
         assert!(types().root("v1", "Pod").is_some());
+        assert!(types().knows("apps/v1beta1", "StatefulSet"));
+        assert!(types().knows("v1", "PodList"));
+        assert!(!types().knows("apps/v1", "Pod"));
         assert!(types().structs.iter().all(|s| s.name.contains('/')));
     }
 

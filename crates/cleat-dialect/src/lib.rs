@@ -10,4 +10,5 @@ pub mod filepath;
 pub mod gotypes;
 pub mod jsonpath;
 pub mod quote;
+pub mod regexp;
 pub mod yaml;

@@ -68,24 +68,19 @@ pub async fn run(config: Config, mut stop: Stop) {
     let finished: Queue<Key> = Queue::new();
     let leaving: Queue<Key> = Queue::new();
     let works: Followed<Work> = Followed::new();
+    let tasks = Tasks::new();
+    let placing = Placements::new(executor.clone(), hub_client.clone());
     let cx = Replicasets {
         executor: executor.clone(),
         hub_client: hub_client.clone(),
         sets: Followed::new(),
         works: works.clone(),
-        placements: Followed::new(),
-        decisions: Followed::new(),
-        clusters: Followed::new(),
+        placements: placing.placements.clone(),
+        decisions: placing.decisions.clone(),
+        clusters: placing.clusters.clone(),
+        placing: placing.clone(),
         setbacks: Default::default(),
     };
-    let tasks = Tasks::new();
-    let placing = Placements::new(
-        executor.clone(),
-        hub_client.clone(),
-        cx.placements.clone(),
-        cx.decisions.clone(),
-        cx.clusters.clone(),
-    );
     let spreading = Propagation::new(
         executor.clone(),
         hub_client.clone(),

@@ -16,6 +16,7 @@ mod propagation;
 pub mod registration;
 mod replicaset;
 mod served;
+mod sightings;
 mod stranded;
 mod ttl;
 mod view;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use cleat_api::placement::ScoreCoordinateType;
 use cleat_core::placement::{
-    self as core, Defined, Misconfigured, Observed, Selection, Unfit, Wish,
+    self as core, Defined, Misconfigured, Observed, Selection, Sightings, Unfit, Wish,
 };
 use cleat_core::write::Outcome;
 use cleat_runtime::execute::Executor;
@@ -21,6 +21,7 @@ use kube::Client;
 use self::expressions::Expressions;
 use crate::followed::{Followed, Key};
 use crate::kinds::{self, every};
+use crate::sightings::Watched;
 use crate::view::{Cluster, ClusterSet, Decision, Placement, Scores, SetBinding};
 
 /// What passes share. Its clones are the same.
@@ -36,30 +37,26 @@ pub(crate) struct Placements {
     bindings: Followed<SetBinding>,
     scores: Followed<Scores>,
     expressions: Arc<Expressions>,
+    watched: Watched,
 }
 
 /// When to look again at a placement whose status could not be written.
 const AFTER_STATUS: Duration = Duration::from_secs(5);
 
 impl Placements {
-    pub(crate) fn new(
-        executor: Executor,
-        hub_client: Client,
-        placements: Followed<Placement>,
-        decisions: Followed<Decision>,
-        clusters: Followed<Cluster>,
-    ) -> Self {
+    pub(crate) fn new(executor: Executor, hub_client: Client) -> Self {
         Self {
             executor,
             hub_client,
             queue: Queue::new(),
-            placements,
-            decisions,
-            clusters,
+            placements: Followed::new(),
+            decisions: Followed::new(),
+            clusters: Followed::new(),
             sets: Followed::new(),
             bindings: Followed::new(),
             scores: Followed::new(),
             expressions: Arc::default(),
+            watched: Watched::new(),
         }
     }
 
@@ -82,8 +79,10 @@ impl Placements {
                 }
                 let both = old.zip(new);
                 let alike = both.is_some_and(|(old, new)| old.seen.carries_like(&new.seen));
-                cluster(new, alike);
+                all.watched.saw(old.map(|old| &*old.seen), new.map(|new| &*new.seen));
+                // Who takes from clusters that are not chosen waits for those who choose.
                 all.look_at_all();
+                cluster(new, alike);
             },
         );
         tasks.spawn("follow clusters", following);
@@ -122,6 +121,13 @@ impl Placements {
 
     pub(crate) fn look_at_all(&self) {
         self.placements.every(|placement| self.queue.add(placement.key()));
+    }
+
+    /// What was seen of clusters, and of the placements of a namespace that are decided here.
+    pub(crate) fn sightings(&self, namespace: &str) -> Sightings {
+        let all = self.placements.in_namespace(namespace);
+        let ours = all.iter().filter(|one| !one.wish.elsewhere && !one.wish.deleting);
+        self.watched.of(ours.map(|placement| placement.key()))
     }
 
     /// None if there is no such placement, or too little is known to say anything.
@@ -218,7 +224,11 @@ fn uses_scores(wish: &Wish) -> bool {
 
 #[tracing::instrument(skip_all, fields(placement = %format!("{}/{}", key.0, key.1)))]
 pub(crate) async fn pass(cx: Placements, key: Key) -> Wake {
-    let Some(mut seen) = cx.observe(&key) else { return Wake::OnChange };
+    let began = cx.watched.begin();
+    let Some(mut seen) = cx.observe(&key) else {
+        cx.watched.forget(&key);
+        return Wake::OnChange;
+    };
     if seen.wish.elsewhere || seen.wish.deleting {
         return Wake::OnChange;
     }
@@ -232,6 +242,9 @@ pub(crate) async fn pass(cx: Placements, key: Key) -> Wake {
         tracing::info!(clusters, writes, failed, "decisions written");
     }
     let verdict = core::report(&seen, selection.as_ref(), &plan, &done);
+    if verdict.settled {
+        cx.watched.looked(key, began);
+    }
     let mut wake = verdict.wake.and_then(|after| Duration::try_from(after).ok());
     if let Some(status) = verdict.status {
         match cx.executor.execute([vec![status]]).await.into_iter().flatten().next() {

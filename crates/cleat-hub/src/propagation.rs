@@ -40,6 +40,7 @@ pub(crate) struct Propagation {
     bindings: Followed<PolicyBinding>,
     sets: Followed<Set>,
     rules: Followed<Rule>,
+    placing: Placements,
     placements: Followed<Placement>,
     decisions: Followed<Decision>,
     clusters: Followed<Cluster>,
@@ -82,6 +83,7 @@ impl Propagation {
             bindings: Followed::new(),
             sets: Followed::new(),
             rules: Followed::new(),
+            placing: placing.clone(),
             placements: placing.placements.clone(),
             decisions: placing.decisions.clone(),
             clusters: placing.clusters.clone(),
@@ -157,6 +159,7 @@ impl Propagation {
         if !self.is_ready() {
             return None;
         }
+        let sightings = self.placing.sightings(&key.0);
         let root = self.root(key);
         let bindings = self.bindings_of(&key.0);
         let mut sets = BTreeMap::new();
@@ -183,6 +186,7 @@ impl Propagation {
             bindings,
             sets,
             clusters,
+            sightings,
             resolved: BTreeMap::new(),
             asked: Asked::NotYet,
             unsure_since,

@@ -19,6 +19,7 @@ use crate::asked;
 use crate::defined::{self, Unsure};
 use crate::followed::{Followed, Key};
 use crate::kinds::{self, every};
+use crate::placement::Placements;
 use crate::view::{Decision, Placement, Set, Work};
 use crate::written;
 
@@ -31,6 +32,7 @@ pub(crate) struct Replicasets {
     pub(crate) placements: Followed<Placement>,
     pub(crate) decisions: Followed<Decision>,
     pub(crate) clusters: Followed<crate::view::Cluster>,
+    pub(crate) placing: Placements,
     pub(crate) setbacks: Mutex<BTreeMap<Key, Setbacks>>,
 }
 
@@ -79,6 +81,7 @@ impl Replicasets {
     /// None if there is no such set.
     async fn observe(&self, key: &Key) -> Option<Observed> {
         let set = self.sets.get(key)?.0.clone();
+        let sightings = self.placing.sightings(&set.namespace);
         let placements = set.placements.iter().map(|reference| &reference.name);
         let placements = placements.map(|name| (name.clone(), self.decided(&set.namespace, name)));
         let placements = placements.collect();
@@ -106,7 +109,7 @@ impl Replicasets {
         }
         let setbacks = self.setbacks().get(key).cloned().unwrap_or_default();
         let now = jiff::Timestamp::now();
-        Some(Observed { now, set, placements, children, clusters, undefined, setbacks })
+        Some(Observed { now, set, placements, children, clusters, sightings, undefined, setbacks })
     }
 
     /// Puts what the server says now into the observation: what was decided, and how the clusters

@@ -78,6 +78,12 @@ impl Kinds {
         self.look(|table| table.kind(group, version, kind)).await
     }
 
+    /// The same in whatever version of its group the server has, if it is not served in this one.
+    pub async fn in_any_version(&self, api_version: &str, kind: &str) -> Mapping {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        self.look(|table| table.kind_in_any_version(group, version, kind)).await
+    }
+
     /// A resource, in the version that the server prefers.
     pub async fn preferred(&self, group: &str, resource: &str) -> Mapping {
         self.look(|table| table.resource(group, resource)).await

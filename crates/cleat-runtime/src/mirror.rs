@@ -182,6 +182,11 @@ impl Mirror {
         state.handover.has(target, &state.look(&target.id))
     }
 
+    /// What would be kept of an object that somebody read, as of a kind that cannot be watched.
+    pub fn meta_of(&self, object: &Value) -> Option<Arc<Meta>> {
+        self.shared.lock().owners.meta_of_value(object)
+    }
+
     pub fn look(&self, id: &Id) -> Look {
         self.shared.lock().look(id)
     }

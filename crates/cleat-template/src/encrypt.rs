@@ -88,19 +88,7 @@ impl Keys {
         if plain.is_empty() {
             return Ok(String::new());
         }
-        let (key, iv) = (self.key.as_slice(), self.iv.as_slice());
-        let wrong = |_| EncryptionError::InvalidKey(key.len());
-        let encrypted = match key.len() {
-            16 => cbc::Encryptor::<Aes128>::new_from_slices(key, iv)
-                .map_err(wrong)?
-                .encrypt_padded_vec_mut::<Pkcs7>(plain),
-            24 => cbc::Encryptor::<Aes192>::new_from_slices(key, iv)
-                .map_err(wrong)?
-                .encrypt_padded_vec_mut::<Pkcs7>(plain),
-            _ => cbc::Encryptor::<Aes256>::new_from_slices(key, iv)
-                .map_err(wrong)?
-                .encrypt_padded_vec_mut::<Pkcs7>(plain),
-        };
+        let encrypted = encrypt_with(&self.key, &self.iv, plain)?;
         Ok(format!("{PREFIX}{}", STANDARD.encode(encrypted)))
     }
 
@@ -149,7 +137,31 @@ impl Keys {
     }
 }
 
-fn decrypt_with(key: &[u8], iv: &[u8], bytes: &[u8]) -> Result<Vec<u8>, EncryptionError> {
+pub(crate) fn encrypt_with(
+    key: &[u8],
+    iv: &[u8],
+    plain: &[u8],
+) -> Result<Vec<u8>, EncryptionError> {
+    let wrong = |_| EncryptionError::InvalidKey(key.len());
+    Ok(match key.len() {
+        16 => cbc::Encryptor::<Aes128>::new_from_slices(key, iv)
+            .map_err(wrong)?
+            .encrypt_padded_vec_mut::<Pkcs7>(plain),
+        24 => cbc::Encryptor::<Aes192>::new_from_slices(key, iv)
+            .map_err(wrong)?
+            .encrypt_padded_vec_mut::<Pkcs7>(plain),
+        _ => cbc::Encryptor::<Aes256>::new_from_slices(key, iv)
+            .map_err(wrong)?
+            .encrypt_padded_vec_mut::<Pkcs7>(plain),
+    })
+}
+
+/// The padding is left on it.
+pub(crate) fn decrypt_with(
+    key: &[u8],
+    iv: &[u8],
+    bytes: &[u8],
+) -> Result<Vec<u8>, EncryptionError> {
     let wrong = |_| EncryptionError::InvalidKey(key.len());
     let partial = |_| EncryptionError::InvalidPadding("the value is not made of whole blocks");
     match key.len() {

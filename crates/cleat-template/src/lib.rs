@@ -21,6 +21,7 @@ mod node;
 mod parse;
 mod policy;
 mod print;
+mod random;
 mod render;
 mod resolve;
 mod sprig;

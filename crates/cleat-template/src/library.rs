@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::LazyLock;
 
 use crate::limits::{Budget, Fault};
+use crate::random::Random;
 use crate::time::Time;
 use crate::value::{Map, Value};
 use crate::{builtin, sprig};
@@ -87,6 +88,8 @@ impl Slot {
 pub(crate) struct Env {
     pub(crate) budget: Budget,
     pub(crate) now: Time,
+    /// None: nothing may be left to chance.
+    pub(crate) random: Option<Random>,
 }
 
 pub(crate) type Answer = Result<Value, Fault>;

@@ -10,6 +10,7 @@ use crate::library::{Env, Library};
 use crate::limits::{Budget, Fault, Limits};
 use crate::lookup::{LookupError, Query};
 use crate::parse;
+use crate::random::Random;
 use crate::time::Time;
 use crate::value::{Numbers, Value, from_json};
 
@@ -42,6 +43,8 @@ pub struct RenderOptions {
     pub limits: Limits,
     /// What `now` answers.
     pub now: Timestamp,
+    /// What random choices follow from; without it there are none.
+    pub seed: Option<String>,
 }
 
 impl RenderOptions {
@@ -52,6 +55,7 @@ impl RenderOptions {
             missing_key: MissingKey::default(),
             limits: Limits::default(),
             now,
+            seed: None,
         }
     }
 }
@@ -111,7 +115,11 @@ pub(crate) fn run(
     let set =
         parse::parse(&options.name, text, &delimiters, options.limits, &|name| library.knows(name))
             .map_err(RenderError::Parse)?;
-    let env = Env { budget: Budget::new(options.limits), now: Time::new(options.now) };
+    let env = Env {
+        budget: Budget::new(options.limits),
+        now: Time::new(options.now),
+        random: options.seed.as_ref().map(|seed| Random::new(seed, text)),
+    };
     let bytes = exec::execute(&set, library, &env, options.missing_key, data)
         .map_err(|failure| RenderError::from(*failure))?;
     String::from_utf8(bytes).map_err(|_| RenderError::NotText)

@@ -47,6 +47,9 @@ pub struct ResolveOptions {
     pub additional_indentation: usize,
     /// Whether `skipObject` exists.
     pub skip_object: bool,
+    /// What random choices follow from, besides the template itself. Whoever knows both can make
+    /// them as well, so there are none in a template that makes a Secret.
+    pub seed: Option<String>,
 }
 
 impl ResolveOptions {
@@ -62,6 +65,7 @@ impl ResolveOptions {
             denied: Vec::new(),
             additional_indentation: 0,
             skip_object: false,
+            seed: None,
         }
     }
 
@@ -245,6 +249,7 @@ pub fn resolve(
             missing_key: MissingKey::Invalid,
             limits: options.limits,
             now: options.now,
+            seed: options.seed.clone().filter(|_| !makes_a_secret(&text)),
         },
     );
     let Traces { used, sensitive, skip } = reach.traces.into_inner();
@@ -254,6 +259,14 @@ pub fn resolve(
     let rendered = rendered.map_err(|source| failed(original, source, used.clone(), &plains))?;
     let value = read_yaml(&rendered).map_err(TemplateError::Result)?;
     Ok(Resolution { value, sensitive, skip, used })
+}
+
+/// Whether some object in it is a Secret, or may be one.
+fn makes_a_secret(text: &str) -> bool {
+    static SECRET: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r#"(?m)\bkind['"]?\s*:\s*['"]?(?:Secret\b|[^\s,}]*\{\{|[|>&*!])"#).ok()
+    });
+    SECRET.as_ref().is_none_or(|pattern| pattern.is_match(text))
 }
 
 /// A text without templates, read as one whose templates were resolved.

@@ -1,11 +1,13 @@
-//! Sprig's functions, as far as the same arguments always give the same answer.
+//! Sprig's functions, as far as the same policy always gets the same answer: one whose text differs
+//! at every look could never be compliant. What Sprig draws by chance follows from the policy here.
 //!
-//! Functions that need randomness, the network or the environment exist only to say why they are
-//! not offered: a policy whose text differs at every look could never be compliant.
+//! Functions that would make secrets of that, or need the network or the environment, exist only to
+//! say why they are not offered.
 
 use crate::library::Table;
 
 mod cast;
+mod ciphers;
 mod dates;
 mod defaults;
 mod dicts;
@@ -17,6 +19,7 @@ mod math;
 mod paths;
 mod patterns;
 mod refused;
+mod seeded;
 mod texts;
 mod urls;
 mod versions;
@@ -26,8 +29,9 @@ pub(crate) use cast::number_of;
 pub(crate) use digests::{base64_decode, base64_encode, base64_mistake};
 pub(crate) use json::{Escape, encode as json_encode};
 
-pub(crate) fn tables() -> [Table; 15] {
+pub(crate) fn tables() -> [Table; 17] {
     [
+        ciphers::TABLE,
         defaults::TABLE,
         dates::TABLE,
         dicts::TABLE,
@@ -39,6 +43,7 @@ pub(crate) fn tables() -> [Table; 15] {
         paths::TABLE,
         patterns::TABLE,
         refused::TABLE,
+        seeded::TABLE,
         texts::TABLE,
         urls::TABLE,
         versions::TABLE,

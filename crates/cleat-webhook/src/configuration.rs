@@ -1,12 +1,15 @@
 //! The ValidatingWebhookConfiguration by which an API server finds us, as data.
 
+use cleat_api::managedcluster::CLUSTER_NAME_LABEL;
 use cleat_api::{manifestwork, policy};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, RuleWithOperations, ServiceReference, ValidatingWebhook,
     ValidatingWebhookConfiguration, WebhookClientConfig,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
+    LabelSelector, LabelSelectorRequirement, ObjectMeta,
+};
 
 use crate::{
     GUARD_PATH, MANAGED_CLUSTER_PATH, MANAGED_CLUSTER_SET_BINDING_PATH, MANIFEST_WORK_PATH,
@@ -64,15 +67,16 @@ pub fn configuration(authority: Option<&str>, reach: &Reach) -> ValidatingWebhoo
 /// The name of the configuration for deletions.
 const GUARD_NAME: &str = "cleat-guard";
 
-/// Has deletions judged, of what may be large. Whoever does not ask for it has none of it.
+/// Has deletions judged, of what may be large, and changes that come to the same. Whoever does not ask for
+/// it has none of it.
 ///
 /// A webhook that is down holds up no deletion: the hub's own controllers delete as well.
 pub fn guard_configuration(
     authority: Option<&str>,
     reach: &Reach,
 ) -> ValidatingWebhookConfiguration {
-    let guarded = |[group, resource]: &[&str; 2]| ValidatingWebhook {
-        name: format!("deletions.{resource}.{group}"),
+    let guarded = |one: &Guarded| ValidatingWebhook {
+        name: format!("deletions.{}.{}", one.resource, one.belongs_to),
         admission_review_versions: vec!["v1".to_owned()],
         client_config: client_config(authority, reach, GUARD_PATH),
         failure_policy: Some("Ignore".to_owned()),
@@ -80,12 +84,24 @@ pub fn guard_configuration(
         side_effects: "None".to_owned(),
         timeout_seconds: Some(10),
         rules: Some(vec![RuleWithOperations {
-            api_groups: Some(vec![(*group).to_owned()]),
+            api_groups: Some(vec![one.group.to_owned()]),
             api_versions: Some(vec!["*".to_owned()]),
-            operations: Some(vec!["DELETE".to_owned()]),
-            resources: Some(vec![(*resource).to_owned()]),
+            operations: Some(one.operations.iter().map(|one| (*one).to_owned()).collect()),
+            resources: Some(vec![one.resource.to_owned()]),
             scope: Some("*".to_owned()),
         }]),
+        object_selector: one.label.map(|label| LabelSelector {
+            match_expressions: Some(vec![LabelSelectorRequirement {
+                key: label.to_owned(),
+                operator: "Exists".to_owned(),
+                values: None,
+            }]),
+            match_labels: None,
+        }),
+        match_conditions: one.when.map(|expression| {
+            let name = "deletes".to_owned();
+            vec![MatchCondition { name, expression: expression.to_owned() }]
+        }),
         ..Default::default()
     };
     ValidatingWebhookConfiguration {
@@ -94,14 +110,50 @@ pub fn guard_configuration(
     }
 }
 
-const GUARDED: [[&str; 2]; 6] = [
-    [manifestwork::GROUP, "manifestworks"],
-    [manifestwork::GROUP, "manifestworkreplicasets"],
-    [CLUSTERS, "managedclusters"],
-    [policy::GROUP, "policies"],
-    [policy::GROUP, "placementbindings"],
-    [CLUSTERS, "placements"],
+/// A kind of which deletions are judged.
+struct Guarded {
+    group: &'static str,
+    resource: &'static str,
+    /// Ends the name of its webhook.
+    belongs_to: &'static str,
+    operations: &'static [&'static str],
+    /// Only objects that bear this.
+    label: Option<&'static str>,
+    /// Only requests of which this holds.
+    when: Option<&'static str>,
+}
+
+impl Guarded {
+    const fn of(group: &'static str, resource: &'static str) -> Self {
+        let operations = &["DELETE"];
+        Self { group, resource, belongs_to: group, operations, label: None, when: None }
+    }
+}
+
+const GUARDED: [Guarded; 7] = [
+    Guarded::of(manifestwork::GROUP, "manifestworks"),
+    Guarded::of(manifestwork::GROUP, "manifestworkreplicasets"),
+    Guarded {
+        operations: &["DELETE", "UPDATE"],
+        when: Some(DELETES),
+        ..Guarded::of(CLUSTERS, "managedclusters")
+    },
+    Guarded::of(policy::GROUP, "policies"),
+    Guarded::of(policy::GROUP, "placementbindings"),
+    Guarded::of(CLUSTERS, "placements"),
+    // Those of clusters: with one goes everything that is carried there.
+    Guarded {
+        belongs_to: CLUSTERS,
+        label: Some(CLUSTER_NAME_LABEL),
+        ..Guarded::of("", "namespaces")
+    },
 ];
+
+/// It is a deletion, or has a cluster that leaves begin to be emptied.
+const DELETES: &str = "request.operation == 'DELETE' \
+    || (has(object.metadata.deletionTimestamp) \
+        && has(object.spec.removeStrategy) && object.spec.removeStrategy == 'Required' \
+        && !(has(oldObject.spec.removeStrategy) && oldObject.spec.removeStrategy == 'Required'))";
 
 /// A kind that is judged.
 struct Judged {
@@ -215,6 +267,20 @@ mod tests {
             assert_eq!(webhook.side_effects, "None");
             assert!(webhook.name.split('.').count() >= 3);
         }
+    }
+
+    #[test]
+    fn only_what_may_delete_is_asked_about() {
+        let reach = Reach::Url("https://127.0.0.1:9443".to_owned());
+        let webhooks = guard_configuration(None, &reach).webhooks.unwrap();
+        for webhook in &webhooks {
+            assert_eq!(webhook.failure_policy.as_deref(), Some("Ignore"));
+            let operations = webhook.rules.as_ref().unwrap()[0].operations.clone().unwrap();
+            let changes = operations.iter().any(|one| one == "UPDATE");
+            assert_eq!(changes, webhook.match_conditions.is_some(), "{}", webhook.name);
+        }
+        let namespaces = webhooks.iter().find(|one| one.name.contains(".namespaces.")).unwrap();
+        assert!(namespaces.object_selector.is_some(), "no namespace but those of clusters");
     }
 
     #[test]

@@ -1,17 +1,24 @@
-//! Deletions of what is large on a hub: asked about only where somebody chose to be (`--guard-…`).
+//! Deletions of what is large on a hub, and what comes to the same: asked about only where somebody chose to
+//! be (`--guard-…`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::Arc;
 
+use cleat_api::managedcluster::ManagedCluster;
 use cleat_api::manifestwork::ManifestWork;
 use cleat_api::manifestworkreplicaset::{SET_LABEL, key};
 use cleat_api::policy::Policy;
 use cleat_api::removalpreview::{PLAN_LABEL, RemovalPreview};
 use cleat_core::leave::carried::on_cluster;
-use cleat_core::preview::guard::{Matter, Parts, Size, Threshold, approved, covers, refusal, size};
+use cleat_core::preview::guard::{
+    Matter, Parts, Size, Standing, Threshold, approved, emptied_anew, goes_with_namespace, refusal,
+    size, standing,
+};
 use cleat_core::propagation::outlook::Change;
 use cleat_core::propagation::replica_name;
+use cleat_core::registration::place::is_labelled;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::Value;
@@ -41,17 +48,40 @@ enum Unseen {
     Losing(String),
 }
 
-/// Why an object must not be deleted now.
-pub(crate) async fn objection(hub_client: &Client, guard: &Guard, request: &Value) -> Option<No> {
-    let resource = request.pointer("/resource/resource").and_then(Value::as_str)?;
-    let matter = Matter::of_resource(resource)?;
-    let object = request.get("oldObject").filter(|object| object.is_object())?;
+/// What is said of a deletion.
+pub(crate) enum Said {
+    /// It may go, and whoever deletes is told this.
+    Goes(Vec<String>),
+    No(No),
+}
+
+/// Whether an object may be deleted now, or a cluster that leaves may begin to be emptied.
+pub(crate) async fn judged(hub_client: &Client, guard: &Guard, request: &Value) -> Said {
+    let resource = request.pointer("/resource/resource").and_then(Value::as_str);
+    let Some(matter) = resource.and_then(Matter::of_resource) else {
+        return Said::Goes(Vec::new());
+    };
+    let given = |field: &str| request.get(field).filter(|object| object.is_object());
+    let Some(old) = given("oldObject") else { return Said::Goes(Vec::new()) };
+    let anew;
+    let object = match given("object") {
+        None => old,
+        // A change: only one that begins to delete is judged.
+        Some(new) => match emptied_anew(old, new).filter(|_| matter == Matter::Cluster) {
+            Some(cluster) => {
+                anew = cluster;
+                &anew
+            }
+            None => return Said::Goes(Vec::new()),
+        },
+    };
     match judge(hub_client, guard, matter, object).await {
-        Ok(no) => no.map(No::Forbidden),
+        Ok(said) => said,
         Err(error) => {
             let error: &dyn std::error::Error = &error;
             tracing::warn!(error, resource, "failed to look at what would be deleted");
-            Some(No::Unanswered("how much would be deleted cannot be seen; try again".to_owned()))
+            let why = "how much would be deleted cannot be seen; try again";
+            Said::No(No::Unanswered(why.to_owned()))
         }
     }
 }
@@ -61,9 +91,13 @@ async fn judge(
     guard: &Guard,
     matter: Matter,
     object: &Value,
-) -> Result<Option<String>, Unseen> {
+) -> Result<Said, Unseen> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+    let goes = || Ok(Said::Goes(Vec::new()));
+    if matter == Matter::Namespace && !is_of_staying_cluster(hub_client, object, name).await? {
+        return goes();
+    }
     let losing = |change: Change| async move {
         let told = (guard.losing)(namespace.to_owned(), name.to_owned(), change).await;
         told.map_err(Unseen::Losing)
@@ -71,36 +105,69 @@ async fn judge(
     let placing = match matter {
         Matter::Binding => losing(Change::Binding(name.to_owned())).await?,
         Matter::Placement => losing(Change::Placement(name.to_owned())).await?,
-        Matter::Work | Matter::ReplicaSet | Matter::Policy | Matter::Cluster => Losing::new(),
+        Matter::Work
+        | Matter::ReplicaSet
+        | Matter::Policy
+        | Matter::Cluster
+        | Matter::Namespace => Losing::new(),
     };
     let held = match matter {
-        Matter::Cluster => held(hub_client, name).await?,
+        Matter::Cluster | Matter::Namespace => held(hub_client, name).await?,
         Matter::Binding | Matter::Placement => placed(hub_client, namespace, &placing).await?,
         Matter::Work | Matter::ReplicaSet | Matter::Policy => Size::default(),
     };
     let Some(size) = size(matter, object, held).filter(|size| size.is_above(guard.above)) else {
-        return Ok(None);
+        return goes();
     };
+    // Nobody can put a question there any more, so no plan could ever be approved.
+    if matter == Matter::Work && is_going(hub_client, namespace).await? {
+        return Ok(Said::Goes(vec![goes_with_namespace(namespace, size)]));
+    }
     let parts = match matter {
         Matter::ReplicaSet => works(hub_client, object).await?,
         Matter::Policy => copies(namespace, losing(Change::Root).await?),
         Matter::Binding | Matter::Placement => copies(namespace, placing),
-        Matter::Work | Matter::Cluster => Parts::new(),
+        Matter::Work | Matter::Cluster | Matter::Namespace => Parts::new(),
     };
     // No cluster has it any more, whatever its status says.
-    if matter == Matter::Policy && parts.is_empty() {
-        return Ok(None);
+    if matches!(matter, Matter::Policy | Matter::ReplicaSet) && parts.is_empty() {
+        return goes();
     }
-    let plan = approved(object);
-    if let Some(plan) = plan {
-        let questions: Api<RemovalPreview> = Api::all(hub_client.clone());
-        let of_plan = ListParams::default().labels(&format!("{PLAN_LABEL}={plan}"));
-        let found = questions.list(&of_plan).await?;
-        if covers(matter, object, &parts, &found.items) {
-            return Ok(None);
+    let Some(approved) = approved(object) else {
+        return Ok(Said::No(No::Forbidden(refusal(matter, object, size, None))));
+    };
+    let questions: Api<RemovalPreview> = Api::all(hub_client.clone());
+    let of_plan = ListParams::default().labels(&format!("{PLAN_LABEL}={}", approved.plan));
+    let found = questions.list(&of_plan).await?;
+    match standing(matter, object, &parts, &approved, &found.items) {
+        Standing::Good => goes(),
+        short => {
+            let why = refusal(matter, object, size, Some((&approved, short)));
+            Ok(Said::No(No::Forbidden(why)))
         }
     }
-    Ok(Some(refusal(matter, object, size, plan)))
+}
+
+/// Whether a namespace is that of a cluster which is there and does not leave: its own leave takes the
+/// namespace away when it is emptied.
+async fn is_of_staying_cluster(
+    hub_client: &Client,
+    namespace: &Value,
+    name: &str,
+) -> kube::Result<bool> {
+    if !is_labelled(namespace, name) {
+        return Ok(false);
+    }
+    let clusters: Api<ManagedCluster> = Api::all(hub_client.clone());
+    let cluster = clusters.get_metadata_opt(name).await?;
+    Ok(cluster.is_some_and(|cluster| cluster.metadata.deletion_timestamp.is_none()))
+}
+
+/// Whether a namespace is being deleted.
+async fn is_going(hub_client: &Client, name: &str) -> kube::Result<bool> {
+    let namespaces: Api<Namespace> = Api::all(hub_client.clone());
+    let namespace = namespaces.get_metadata_opt(name).await?;
+    Ok(namespace.is_some_and(|namespace| namespace.metadata.deletion_timestamp.is_some()))
 }
 
 /// The copies of policies on clusters.

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::access;
 use crate::clusters::Demand;
-use crate::guard::{self, Guard};
+use crate::guard::{self, Guard, Said};
 use crate::review::{BadReview, Judgement, No, Question};
 use crate::{
     GUARD_PATH, MANAGED_CLUSTER_PATH, MANAGED_CLUSTER_SET_BINDING_PATH, MANIFEST_WORK_PATH,
@@ -50,9 +50,9 @@ impl Judge {
         if let (GUARD_PATH, Some(guard), Some(deletion)) =
             (path, &self.guard, Question::deletion(review))
         {
-            return Ok(match guard::objection(&self.hub_client, guard, deletion).await {
-                Some(no) => question.refuse(&no),
-                None => question.allow(&[]),
+            return Ok(match guard::judged(&self.hub_client, guard, deletion).await {
+                Said::No(no) => question.refuse(&no),
+                Said::Goes(warnings) => question.allow(&warnings),
             });
         }
         let verdict = match question.judge(&self.rules) {

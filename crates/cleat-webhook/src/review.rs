@@ -81,10 +81,10 @@ impl<'a> Question<'a> {
         Ok(Self { uid, user: request.get("userInfo").unwrap_or(&Value::Null), matter, change })
     }
 
-    /// The request, if it is one to delete something.
+    /// The request, if it is one to delete something, or a change that may begin to.
     pub(crate) fn deletion(review: &Value) -> Option<&Value> {
         let request = review.get("request")?;
-        (request.get("operation")?.as_str()? == "DELETE").then_some(request)
+        matches!(request.get("operation")?.as_str()?, "DELETE" | "UPDATE").then_some(request)
     }
 
     pub(crate) fn judge(&self, rules: &Rules) -> Judgement {

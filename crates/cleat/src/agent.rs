@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Parser as _;
-use cleat_agent::leave::Presence;
+use cleat_agent::leave::{Ended, Presence};
 use cleat_agent::registration::Keep;
 use cleat_agent::{policy, preview, work};
+use cleat_cli::Halted;
 use cleat_hub::prepare;
 use cleat_runtime::connect::connect;
 use cleat_runtime::tasks::Tasks;
@@ -171,11 +172,33 @@ async fn serve(args: Args) -> Result<()> {
     eprintln!("looking after {server} as {name} for {hub_address}; Ctrl-C stops");
     tokio::select! {
         () = interrupted => eprintln!("stopping"),
-        () = presence.until_left() => {
-            eprintln!("{name} has left {hub_address}; nothing of the agent is left here");
+        ended = presence.until_left() => {
+            tasks.shutdown().await;
+            return farewell(&name, &hub_address, ended);
         }
     }
     tasks.shutdown().await;
+    Ok(())
+}
+
+/// The last words of an agent whose cluster has left.
+fn farewell(name: &str, hub_address: &str, ended: Ended) -> Result<()> {
+    let left = format!("{name} has left {hub_address}");
+    match ended {
+        Ended::Gone => eprintln!("{left}; nothing of the agent is left here"),
+        Ended::OutOfSight => {
+            eprintln!("{left}; the agent was asked to go with its rights, and cannot see the end");
+        }
+        Ended::Remains(what) => {
+            let what: Vec<String> = what.iter().map(|one| format!("\n  {one}")).collect();
+            let text = format!(
+                "{left}, and this of the agent is still here:{}\nRun it again once the cause is gone, \
+                 or delete these yourself.",
+                what.concat()
+            );
+            return Err(Halted(text).into());
+        }
+    }
     Ok(())
 }
 
@@ -216,6 +239,15 @@ async fn hub(path: &Path, context: Option<String>) -> Result<(kube::Config, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_agent_said_that_nothing_was_left_though_it_was_refused() {
+        let remains = Ended::Remains(vec!["secrets home/x: denied".to_owned()]);
+        let said = farewell("c1", "https://hub", remains).unwrap_err();
+        assert!(said.to_string().contains("\n  secrets home/x: denied\n"), "{said}");
+        assert_eq!(cleat_cli::exit_code(&said), cleat_cli::HALTED);
+        assert!(farewell("c1", "https://hub", Ended::Gone).is_ok());
+    }
 
     #[test]
     fn nobody_has_to_type_anything() {

@@ -9,7 +9,7 @@ mod ports;
 mod role;
 mod sharing;
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ use anyhow::{Context as _, Result, bail};
 use cleat_apiserver::authn::{Authenticator, ServiceAccountTokens};
 use cleat_apiserver::tls::{self, ServeOptions, ServerCertificate, ServerTls};
 use cleat_apiserver::{Config, Server};
+use cleat_core::number::number;
 use cleat_hub::{clusters, hub};
 use cleat_runtime::tasks::Tasks;
 use cleat_store::{Disk, Limits, Store};
@@ -114,6 +115,10 @@ async fn up(args: Args) -> Result<()> {
     let names: Vec<String> = names.collect();
     let listeners = ports::listen(&args.dir, args.listen, args.port, &names).await?;
     let tasks = Tasks::new();
+    waits_for(&format!(
+        "the hub and {} to start",
+        number(usize::from(args.clusters), "cluster", "clusters")
+    ));
     let starting = names
         .into_iter()
         .zip(listeners)
@@ -128,6 +133,7 @@ async fn up(args: Args) -> Result<()> {
         .map(|member| (member.name.clone(), Client::new(member.server.router(), "default")))
         .collect();
     if !args.bare {
+        waits_for("the agents to be let in");
         agents::start(&hub_member.server, others.clone(), &args.policies, &tasks).await?;
         clusters::start(clusters::Config::new(hub_client.clone()), &tasks);
         let config = hub::Config {
@@ -137,6 +143,7 @@ async fn up(args: Args) -> Result<()> {
         tasks.spawn("hub", hub::run(config, tasks.stop()));
     }
     if args.demo {
+        waits_for("the story of the demo to be on the hub");
         demo::start(&hub_client, &others, &args.dir, &tasks).await.context("prepare the demo")?;
     }
     let (stop, stopped) = watch::channel(false);
@@ -221,6 +228,13 @@ impl Member {
         let issued = self.identity.server(&self.name, listen)?;
         let certificate = ServerCertificate::new(&issued)?;
         Ok(ServerTls::new(certificate, &[self.identity.authority.certificate().clone()])?)
+    }
+}
+
+/// Says on a terminal what takes its time.
+fn waits_for(what: &str) {
+    if std::io::stderr().is_terminal() {
+        eprintln!("waiting for {what}");
     }
 }
 

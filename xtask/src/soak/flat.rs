@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use anyhow::{Result, bail};
+
 /// Parts of a series. The first is not judged: caches fill and allocators learn.
 const QUARTERS: usize = 4;
 /// Fewer looks tell nothing.
@@ -46,6 +48,16 @@ impl fmt::Display for Trend {
     }
 }
 
+/// An error that names what grows, if anything does.
+pub(crate) fn all_flat(trends: &[(&str, Trend)]) -> Result<()> {
+    let growing: Vec<&str> =
+        trends.iter().filter(|(_, trend)| trend.grows()).map(|(name, _)| *name).collect();
+    if !growing.is_empty() {
+        bail!("not flat: {}", growing.join(" and "));
+    }
+    Ok(())
+}
+
 fn median(looks: &[f64]) -> f64 {
     let mut sorted = looks.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -70,6 +82,15 @@ mod tests {
         assert!(leak.grows(), "{leak}");
         let shrinking = Trend::of(&series(|at| 100.0 - at));
         assert!(!shrinking.grows(), "{shrinking}");
+    }
+
+    #[test]
+    fn what_grew_was_printed_and_the_command_succeeded() {
+        let flat = Trend::Known { early: 100.0, late: 104.0 };
+        let grown = Trend::Known { early: 100.0, late: 106.0 };
+        assert!(all_flat(&[("memory", flat), ("the file", Trend::Unknown)]).is_ok());
+        let both = all_flat(&[("memory", grown), ("the file", grown)]).unwrap_err();
+        assert_eq!(both.to_string(), "not flat: memory and the file");
     }
 
     #[test]

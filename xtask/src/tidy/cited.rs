@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// Documents whose tables name tests.
 pub(super) const DOCUMENTS: &[&str] =
-    &["docs/clusters.md", "docs/policies-on-clusters.md", "docs/protection.md"];
+    &["docs/clusters.md", "docs/policies-on-clusters.md", "docs/protection.md", "docs/works.md"];
 
 /// The names of functions in a source file.
 pub(super) fn functions(source: &str) -> impl Iterator<Item = &str> {
@@ -27,7 +27,9 @@ pub(super) fn complaints(name: &str, document: &str, known: &BTreeSet<String>) -
             }
         }
         let first = line.strip_prefix("| ").unwrap_or_default();
-        let is_case = first.starts_with(|c: char| c.is_ascii_digit());
+        // Hazards have a letter before their number.
+        let number_of_case = first.strip_prefix('H').unwrap_or(first);
+        let is_case = number_of_case.starts_with(|c: char| c.is_ascii_digit());
         if is_case && cited.is_empty() && !line.contains("No test: ") {
             found.push(format!("{name}:{}: a case without a test", number + 1));
         }
@@ -64,13 +66,14 @@ mod tests {
         let known: BTreeSet<String> = functions(source).map(str::to_owned).collect();
         assert_eq!(known.len(), 2, "{known:?}");
         let document = "| 1 a | `one_of_a_kind`, `case_01_*` |\n| 2 b | `spec.x`, `two_of…` |\n| 3 |\n\
-                        | 4 d | No test: none can be |\n`some_word` and `a_name_of_nothing`";
+                        | 4 d | No test: none can be |\n| H1 | |\n| Here | |\n`some_word` and `a_name_of_nothing`";
         assert_eq!(
             complaints("d", document, &known),
             [
                 "d:2: there is no test two_of…",
                 "d:3: a case without a test",
-                "d:5: there is no test a_name_of_nothing",
+                "d:5: a case without a test",
+                "d:7: there is no test a_name_of_nothing",
             ]
         );
     }

@@ -5,7 +5,6 @@ mod policies;
 mod supposed;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
 
 use cleat_api::appliedmanifestwork::{AppliedManifestWork, NAMELESS};
 use cleat_api::leftoverrecord::condition::CLEANED;
@@ -17,7 +16,7 @@ use cleat_core::condition::{holds, say};
 use cleat_core::id::Id;
 use cleat_core::leave::carried::told;
 use cleat_core::leave::clean::{self, Look, Observed, Report, id};
-use cleat_core::leave::parts::Remaining;
+use cleat_core::leave::parts::{Remaining, namespace_on_record};
 use cleat_core::leave::record;
 use cleat_core::registration::join;
 use cleat_core::write::{Action, Outcome, Side, Write};
@@ -31,15 +30,13 @@ use kube::api::{Api, ApiResource, DynamicObject, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::json;
 
-use super::parts;
-use crate::registration::{FIELD_MANAGER, Keep};
+use super::parts::Parts;
+use super::patience::{PAUSE, Patience};
+use crate::registration::{self, FIELD_MANAGER, Keep};
 use crate::work::hub_hash;
 
 /// Objects read at the same time.
 const READS: usize = 16;
-const PAUSE: Duration = Duration::from_millis(500);
-/// How long nothing may happen before it counts as stuck.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What is to be done, and where.
 pub struct Clean {
@@ -77,6 +74,15 @@ pub enum Error {
     Templates { namespace: String, message: String },
     #[error("failed to tell what the hub's policies hold: {message}")]
     Policy { message: String },
+    #[error(
+        "whose agent is in {namespace} of this cluster cannot be told, so it is not taken away; make \
+         the secrets there readable, or clean without --agent"
+    )]
+    Agent {
+        namespace: String,
+        #[source]
+        source: registration::Error,
+    },
     #[error("failed to note it in the record {record}: {message}")]
     Note { record: String, message: String },
 }
@@ -95,17 +101,15 @@ struct Context {
     kinds: Kinds,
 }
 
-/// Works until everything is settled or nothing happened for `PATIENCE`, notes in the records how far it got, and
+/// Works until everything is settled or nothing happened for too long, notes in the records how far it got, and
 /// tells. `waits` is told what is waited for.
 pub async fn clean(job: Clean, mut waits: impl FnMut(&Id, &str) + Send) -> Result<Report, Error> {
-    if job.agent.is_some()
-        && let Some(name) = joined_as(&job.hub_client, &job.cluster_id).await?
-    {
-        return Err(clean::Refusal::Joined { name }.into());
-    }
     let executor = executor(Some(&job.hub_client), &job.cluster_client);
     let kinds = Kinds::new(job.cluster_client.clone());
     let context = Context { job, executor, kinds };
+    if let Some(keep) = &context.job.agent {
+        context.agent_is_ours(keep).await?;
+    }
     let mut patience = Patience::new();
     let mut pause = tokio::time::interval(PAUSE);
     let mut refused = BTreeMap::new();
@@ -127,31 +131,15 @@ pub async fn clean(job: Clean, mut waits: impl FnMut(&Id, &str) + Send) -> Resul
         }
     };
     if let Some(keep) = context.job.agent.as_ref().filter(|_| report.stuck.is_empty()) {
+        // Somebody may have joined it to another hub meanwhile.
+        context.agent_is_ours(keep).await?;
         report.take_agent_away(context.take_agent_away(keep).await);
+    }
+    if let Some(why) = context.another_agent(&records, &report).await? {
+        report.disown_agent(&why);
     }
     context.note(&records, &report).await?;
     Ok(report)
-}
-
-/// Since when nothing has become less.
-struct Patience {
-    since: Instant,
-    left: usize,
-}
-
-impl Patience {
-    fn new() -> Self {
-        Self { since: Instant::now(), left: usize::MAX }
-    }
-
-    /// Whether it was so much, or more, for too long.
-    fn is_over(&mut self, left: usize) -> bool {
-        if left < self.left {
-            self.since = Instant::now();
-        }
-        self.left = left;
-        self.since.elapsed() > PATIENCE
-    }
 }
 
 /// What a refused write means to people.
@@ -174,10 +162,30 @@ pub async fn joined_as(hub_client: &Client, cluster_id: &str) -> Result<Option<S
 }
 
 /// Whether a cluster that has left still has an agent's credentials in this place, and with them
-/// perhaps an agent.
-pub async fn has_agent(cluster_client: &Client, keep: &Keep) -> bool {
+/// perhaps an agent. That of another hub is none of these records'.
+pub async fn has_agent(
+    cluster_client: &Client,
+    keep: &Keep,
+    records: &[LeftoverRecord],
+    hub_server: Option<&str>,
+) -> bool {
     let executor = executor(None, cluster_client);
-    keep.load(&executor).await.is_ok_and(|kept| kept.is_some())
+    let there = keep.load(&executor).await.is_ok_and(|kept| kept.is_some());
+    let Ok(lodging) = lodging(&executor, keep).await else { return there };
+    let ours = clean::agent_is_ours(records, &lodging, hub_server.map(hub_hash).as_deref());
+    there && !matches!(ours, Err(clean::Refusal::AgentOfOtherHub { .. }))
+}
+
+/// Whose agent is in this place. What cannot be read there may be anybody's.
+async fn lodging(executor: &Executor, keep: &Keep) -> Result<clean::Lodging, Error> {
+    let namespace = match keep {
+        Keep::Secret { namespace } => namespace.clone(),
+        Keep::Directory(path) => path.display().to_string(),
+    };
+    let hubs = keep.hubs(executor).await;
+    let hubs = hubs.map_err(|source| Error::Agent { namespace: namespace.clone(), source })?;
+    let hubs = hubs.into_iter().map(|server| (hub_hash(&server), server)).collect();
+    Ok(clean::Lodging { namespace, hubs, joined: None })
 }
 
 fn executor(hub: Option<&Client>, cluster: &Client) -> Executor {
@@ -190,26 +198,36 @@ fn executor(hub: Option<&Client>, cluster: &Client) -> Executor {
 }
 
 impl Context {
+    async fn agent_is_ours(&self, keep: &Keep) -> Result<(), Error> {
+        let joined = joined_as(&self.job.hub_client, &self.job.cluster_id).await?;
+        let lodging = clean::Lodging { joined, ..lodging(&self.executor, keep).await? };
+        let told = self.job.hub_server.as_deref().map(hub_hash);
+        Ok(clean::agent_is_ours(&self.job.records, &lodging, told.as_deref())?)
+    }
+
+    /// Whose agent is where that of the records was, if something is there and not theirs. What cannot
+    /// be told may be theirs.
+    async fn another_agent(
+        &self,
+        records: &[LeftoverRecord],
+        report: &Report,
+    ) -> Result<Option<String>, Error> {
+        let Some(namespace) = namespace_on_record(records).filter(|_| !report.agent.is_empty())
+        else {
+            return Ok(None);
+        };
+        match self.agent_is_ours(&Keep::Secret { namespace: namespace.to_owned() }).await {
+            Ok(()) | Err(Error::Agent { .. }) => Ok(None),
+            Err(Error::Refused(refusal)) => Ok(refusal.another_agent()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Takes the agent of a cluster that has left, its rights and its credentials off the cluster, and
     /// tells what the server still has of it.
     async fn take_agent_away(&self, keep: &Keep) -> Vec<Remaining> {
-        let (executor, kinds, client) = (&self.executor, &self.kinds, &self.job.cluster_client);
-        let mut patience = Patience::new();
-        let mut pause = tokio::time::interval(PAUSE);
-        loop {
-            pause.tick().await;
-            let refused = parts::take_away(executor, client, kinds, keep).await;
-            let mut remaining = parts::remaining(executor, client, kinds, keep).await;
-            let over = patience.is_over(remaining.len());
-            if over || remaining.iter().all(|one| one.stays) {
-                for one in &mut remaining {
-                    if let Some((_, why)) = refused.as_ref().filter(|(id, _)| *id == one.id) {
-                        one.why.clone_from(why);
-                    }
-                }
-                return remaining;
-            }
-        }
+        let (executor, kinds, cluster) = (&self.executor, &self.kinds, &self.job.cluster_client);
+        Parts { executor, cluster, kinds }.take_other_away(keep).await
     }
 
     async fn observe(&self, refused: BTreeMap<Id, String>) -> Result<Observed, Error> {
@@ -243,9 +261,9 @@ impl Context {
         seen.holders = self.holders().await;
         let hash = seen.ledgers.first().map(|ledger| ledger.spec.hub_hash.clone());
         let hash = hash.or_else(|| Some(job.records.first()?.spec.hub_hash.clone()));
-        for id in clean::namespaces_due(&seen) {
+        for id in clean::holders_due(&seen) {
             let hash = hash.as_deref().unwrap_or_default();
-            let held = contents(&job.cluster_client, &self.kinds, &id.name, hash).await;
+            let held = contents(&job.cluster_client, &self.kinds, &id, hash).await;
             seen.contents.insert(id, held);
         }
         Ok(seen)

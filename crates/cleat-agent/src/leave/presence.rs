@@ -8,6 +8,17 @@ use cleat_core::leave::agent::{Source, Standing};
 use cleat_runtime::tasks::Tasks;
 use tokio::sync::watch;
 
+/// What became of the agent's own parts when the cluster had left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Nothing of it is there, as the server says, but what is not its alone.
+    Gone,
+    /// All of it was asked to go, the right to look included.
+    OutOfSight,
+    /// This could not be taken away, and why.
+    Remains(Vec<String>),
+}
+
 /// Its clones are the same.
 #[derive(Clone)]
 pub struct Presence {
@@ -21,7 +32,7 @@ pub struct Presence {
     /// What the hub has of what is stranded: as it was last read there, or as it has written down.
     told: watch::Sender<Vec<LeftObject>>,
     released: watch::Sender<bool>,
-    left: watch::Sender<bool>,
+    left: watch::Sender<Option<Ended>>,
     /// By what the cluster is known, once somebody has said it.
     cluster_id: watch::Sender<String>,
 }
@@ -35,7 +46,7 @@ impl Default for Presence {
             mute: watch::Sender::default(),
             told: watch::Sender::default(),
             released: watch::Sender::new(false),
-            left: watch::Sender::new(false),
+            left: watch::Sender::new(None),
             cluster_id: watch::Sender::default(),
         }
     }
@@ -60,10 +71,13 @@ impl Presence {
         });
     }
 
-    /// Returns when the cluster has left, and nothing of the agent is needed any more.
-    pub async fn until_left(&self) {
+    /// Returns when the cluster has left and nothing of the agent is needed any more, with what became
+    /// of that.
+    pub async fn until_left(&self) -> Ended {
+        let mut left = self.left.subscribe();
+        let ended = left.wait_for(Option::is_some).await;
         // The sender is ours, so it cannot be gone.
-        let _ = self.left.subscribe().wait_for(|left| *left).await;
+        ended.ok().and_then(|ended| ended.clone()).unwrap_or(Ended::OutOfSight)
     }
 
     /// By what the cluster is known: another may have its name on the hub.
@@ -145,7 +159,7 @@ impl Presence {
         self.released.send_replace(released);
     }
 
-    pub(super) fn leave(&self) {
-        self.left.send_replace(true);
+    pub(super) fn leave(&self, ended: Ended) {
+        self.left.send_replace(Some(ended));
     }
 }

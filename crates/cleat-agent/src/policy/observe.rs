@@ -102,6 +102,7 @@ impl Context {
             needs: Needs::default(),
             before,
             answers: Answers::default(),
+            seed: policy.uid.clone(),
             watched: true,
         };
         // Who keeps something of it says when that changes.
@@ -200,6 +201,10 @@ impl Context {
                     objects.push(target);
                     continue;
                 }
+                Read::Unwatched(target) => {
+                    let found = self.read(&target).await;
+                    seen.cluster.unwatched.insert(target.id, found).is_none()
+                }
                 Read::Kind(name) => {
                     let wanted = !policy.deleting && may_want(&seen.templates, &name);
                     let kind = self.kind(&name, policy, wanted).await;
@@ -216,9 +221,9 @@ impl Context {
                     Some(all) => seen.cluster.lists.insert(of, all).is_none(),
                     None => false,
                 },
-                Read::Contents(namespace) => {
-                    let held = self.holds(policy, &namespace).await;
-                    seen.cluster.contents.insert(namespace.id, held).is_none()
+                Read::Contents(holder) => {
+                    let held = self.holds(policy, &holder).await;
+                    seen.cluster.contents.insert(holder.id, held).is_none()
                 }
                 Read::Resolution { index, pick } => {
                     let template = template_at(&seen.templates, index);
@@ -244,10 +249,14 @@ impl Context {
         let fresh = look.fresh;
         let sights = objects.into_iter().map(|target| async move {
             let sight = self.sight(&target, fresh).await;
-            (target.id, sight)
+            let unwatched = fresh == Fresh::Now && self.is_unwatchable(&target).await;
+            (target.id, sight, unwatched)
         });
         let sights: Vec<_> = futures::stream::iter(sights).buffer_unordered(READS).collect().await;
-        for (id, sight) in sights {
+        for (id, sight, unwatched) in sights {
+            if let Some(sight) = sight.as_ref().filter(|_| unwatched) {
+                seen.cluster.unwatched.insert(id.clone(), sight.clone());
+            }
             match sight {
                 Some(sight) => drop(seen.cluster.objects.insert(id, sight)),
                 None => left += 1,
@@ -320,6 +329,8 @@ pub(super) struct Looking<'a> {
     pub(super) needs: Needs,
     pub(super) before: Needs,
     pub(super) answers: Answers,
+    /// What random choices of its templates follow from.
+    pub(super) seed: String,
     /// What is found to matter is watched from then on.
     pub(super) watched: bool,
 }
@@ -334,7 +345,8 @@ impl Needs {
                 let kind = seen.cluster.kinds.get(name);
                 self.lacks_a_kind |= matches!(kind, Some(Kind::Absent | Kind::Unknown(_)));
             }
-            Read::Contents(_) | Read::Resolution { .. } => {}
+            // It was asked for as an object as well.
+            Read::Unwatched(_) | Read::Contents(_) | Read::Resolution { .. } => {}
         }
     }
 }

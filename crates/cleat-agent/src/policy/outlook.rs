@@ -28,7 +28,8 @@ use super::kinds::Server;
 use super::observe::READS;
 use super::{Context, departure, records, templates};
 
-/// Kinds first, then the objects that are of them, then what those hold that are namespaces.
+/// Kinds first, then the objects that are of them, then what those hold that are namespaces or
+/// definitions.
 const ROUNDS: usize = 4;
 
 /// The policies of this cluster, for other stories to look at.
@@ -122,18 +123,22 @@ impl Onlooker<'_> {
             for read in missing {
                 match read {
                     Lacks::Object(target) => objects.push(target),
+                    Lacks::Unwatched(target) => {
+                        let (target, sight) = self.sight(target, contents).await;
+                        seen.cluster.unwatched.insert(target.id, sight);
+                    }
                     Lacks::Kind(name) => {
                         let kind = server.kind(&name, &policy, false).await;
                         seen.cluster.kinds.insert(name, kind);
                     }
-                    Lacks::Contents(namespace) => {
+                    Lacks::Contents(holder) => {
                         let held = match self.policies {
                             Some(Policies { context }) => {
-                                context.would_hold(&seen, &namespace, going).await
+                                context.would_hold(&seen, &holder, going).await
                             }
                             None => Held::Unknown("nobody looks after the policy here".to_owned()),
                         };
-                        seen.cluster.contents.insert(namespace.id, held);
+                        seen.cluster.contents.insert(holder.id, held);
                     }
                     // Only templates need these.
                     Lacks::Namespaces | Lacks::List(_) | Lacks::Resolution { .. } => {}

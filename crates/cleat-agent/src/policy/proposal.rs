@@ -47,6 +47,7 @@ impl Context {
             needs: Needs::default(),
             before: Needs::default(),
             answers: Answers::default(),
+            seed: policy.uid.clone(),
             watched: false,
         };
         let unread = || "not everything its templates ask for could be read".to_owned();

@@ -51,7 +51,13 @@ impl Context {
         Some(self.read(target).await)
     }
 
-    async fn read(&self, target: &Target) -> Seen {
+    /// Whether no watch tells of its kind.
+    pub(super) async fn is_unwatchable(&self, target: &Target) -> bool {
+        let look = self.mirror.look_served(&target.id, &self.kinds).await;
+        look == Look::Unknown(Reason::Unwatchable)
+    }
+
+    pub(super) async fn read(&self, target: &Target) -> Seen {
         match self.executor.read(Side::Cluster, target).await {
             Read::Present(object) => Seen::Present(self.contents.keep(&target.id, object)),
             Read::Absent => Seen::Absent,

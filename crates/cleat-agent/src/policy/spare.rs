@@ -1,5 +1,5 @@
-//! What a pass has to know besides when the cluster leaves its hub: what the namespaces hold that are
-//! about to go, and whether the hub has heard what stays.
+//! What a pass has to know besides when the cluster leaves its hub: what the namespaces and definitions
+//! hold that are about to go, and whether the hub has heard what stays.
 
 use std::collections::BTreeSet;
 
@@ -10,36 +10,36 @@ use cleat_core::policy::observed::{Observed, Policy};
 use cleat_core::policy::spare::{judge, judge_ahead};
 use cleat_core::work::contents::Contents;
 use cleat_core::write::Side;
-use cleat_runtime::contents::found;
+use cleat_runtime::contents::held;
 use cleat_runtime::execute::Read;
 use cleat_runtime::follow::Follow;
 
 use super::{Context, Fleet, records};
 
 impl Context {
-    /// What a namespace holds that this policy would delete.
-    pub(super) async fn holds(&self, policy: &Policy, namespace: &Target) -> Contents {
+    /// What a namespace or a definition holds that this policy would delete.
+    pub(super) async fn holds(&self, policy: &Policy, holder: &Target) -> Contents {
         // Before what is there: who is gone by then has taken along what it made.
         let others = self.known();
-        match found(&self.config.cluster_client, &self.kinds, &namespace.id.name).await {
+        match held(&self.config.cluster_client, &self.kinds, &holder.id).await {
             Ok(found) => judge(found, policy, &others),
             Err(why) => Contents::Unknown(format!("what it holds cannot be seen: {why}")),
         }
     }
 
-    /// What a namespace would hold by the time that this policy would delete it, if the cluster left.
-    /// `going`: the incarnations that works take along.
+    /// What a namespace or a definition would hold by the time that this policy would delete it, if the
+    /// cluster left. `going`: the incarnations that works take along.
     pub(super) async fn would_hold(
         &self,
         seen: &Observed,
-        namespace: &Target,
+        holder: &Target,
         going: &BTreeSet<String>,
     ) -> Contents {
         if !self.policies.iter().all(Follow::synced) {
             return Contents::Unknown("which policies there are was not read yet".to_owned());
         }
         let others = self.known();
-        match found(&self.config.cluster_client, &self.kinds, &namespace.id.name).await {
+        match held(&self.config.cluster_client, &self.kinds, &holder.id).await {
             Ok(found) => judge_ahead(found, seen, &others, going),
             Err(why) => Contents::Unknown(format!("what it holds cannot be seen: {why}")),
         }

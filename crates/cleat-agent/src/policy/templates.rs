@@ -233,7 +233,9 @@ impl Context {
             None => Value::Null,
         };
         let dot = dot(pick, served.is_some_and(|served| served.namespaced), &live);
-        let options = ResolveOptions { skip_object: true, ..self.options(look) };
+        let mut options = ResolveOptions { skip_object: true, ..self.options(look) };
+        let Pick { namespace, name } = pick;
+        options.seed = Some(format!("{}/{namespace}/{name}", look.seed));
         let resolved = self.resolved(Source::Object(definition), &dot, &options, look).await?;
         Some(meant(resolved))
     }
@@ -260,6 +262,7 @@ impl Context {
         ResolveOptions {
             encryption: look.answers.encryption.clone(),
             denied: self.config.denied_functions.clone(),
+            seed: Some(look.seed.clone()),
             ..ResolveOptions::managed(Timestamp::now())
         }
     }

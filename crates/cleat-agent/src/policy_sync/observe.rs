@@ -18,6 +18,7 @@ use cleat_core::write::Side;
 use cleat_runtime::execute::Read;
 use cleat_runtime::follow::{Follow, Held};
 use cleat_runtime::kinds::Mapping;
+use cleat_runtime::mirror::Reason;
 use cleat_runtime::served;
 use futures::StreamExt as _;
 use jiff::Timestamp;
@@ -230,8 +231,9 @@ impl Context {
             Some(Held::Absent) => Live::Absent,
             Some(Held::Present(object)) => match object.parse() {
                 Ok(object) => Live::Present(object),
-                Err(error) => Live::Unknown(error.to_string()),
+                Err(error) => Live::Refused(error.to_string()),
             },
+            Some(Held::Unknown(Reason::Forbidden(message))) => Live::Refused(message),
             Some(Held::Unknown(reason)) => Live::Unknown(reason.to_string()),
             None => Live::Unknown(UNREAD.to_owned()),
         }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cleat_core::id::{Id, Target};
-use cleat_core::preview::{Inquiry, Tried, is_custom, owned, owns_anywhere};
+use cleat_core::preview::{Inquiry, Kindred, Tried, is_custom, owned, owns_anywhere};
 use cleat_core::work::contents::Found;
 use cleat_core::work::outlook::{Change, Foreseen};
 use cleat_core::write::{Action, Outcome, Propagation, Side, Write};
@@ -70,8 +70,13 @@ impl Inquirer {
             .await
     }
 
+    /// Everything in a namespace or of a definition.
+    pub(super) async fn held(&self, holder: &Id) -> Result<Vec<Found>, String> {
+        contents::held(&self.client, &self.kinds, holder).await
+    }
+
     /// Everything in a namespace.
-    pub(super) async fn inside(&self, namespace: &str) -> Result<Vec<Found>, String> {
+    async fn inside(&self, namespace: &str) -> Result<Vec<Found>, String> {
         contents::found(&self.client, &self.kinds, namespace).await
     }
 
@@ -113,7 +118,12 @@ impl Inquirer {
                     inside: is_namespace(&one.id)
                         .then(|| insides.get(&one.id.name).cloned())
                         .flatten(),
-                    instances: instances.map(|all| all.map(|instances| instances.count)),
+                    instances: instances.map(|all| {
+                        all.map(|Instances { found, count }| Kindred {
+                            count,
+                            uids: found.into_iter().map(|one| one.uid).collect(),
+                        })
+                    }),
                     owned: match one.id.namespace.as_str() {
                         "" => match everything.as_ref().filter(|_| self.is_sought_for(&one.id)) {
                             Some(found) => owned_of(found, &one.uid),
@@ -279,6 +289,7 @@ mod tests {
             terminating: false,
             owners: owners.iter().map(owner).collect(),
             account: None,
+            above: BTreeMap::new(),
             labels: BTreeMap::new(),
             finalizers: Vec::new(),
         }

@@ -57,8 +57,7 @@ pub async fn enrol(
     enrolment: &Enrolment,
     mut news: impl FnMut(News) + Send,
 ) -> Result<Credentials, Error> {
-    let Enrolment { executor, hub, application, agent, keep, again: _, lifetime_seconds } =
-        enrolment;
+    let Enrolment { executor, hub, application, agent, keep, again, lifetime_seconds } = enrolment;
     let name = &application.name;
     if check(enrolment).await? == Place::Free {
         match executor
@@ -114,7 +113,8 @@ pub async fn enrol(
             }
             Err(error) => return Err(error),
         };
-        if found.metadata.deletion_timestamp.is_some() {
+        // Who joins again may be on its way out, and needs new credentials to leave with.
+        if found.metadata.deletion_timestamp.is_some() && !again {
             return Err(Error::Removed { name: name.clone() });
         }
         let conditions = found.status.iter().flat_map(|status| &status.conditions);

@@ -1,5 +1,6 @@
 //! Where an agent keeps its credentials: a secret of its cluster, or a directory.
 
+mod hubs;
 mod pending;
 
 use std::collections::BTreeMap;
@@ -39,10 +40,30 @@ impl Keep {
         }
     }
 
-    /// Returns once it is kept; before, nobody must rely on it.
+    /// Keeps what a cluster has joined with. Returns once it is kept; before, nobody must rely on it.
+    ///
+    /// Guarantees: whoever finds these credentials does not find that the cluster has left, whatever an
+    /// earlier one noted here.
     pub async fn save(&self, executor: &Executor, credentials: &Credentials) -> Result<(), Error> {
         match self {
-            Self::Secret { namespace } => save_secret(executor, namespace, credentials).await,
+            Self::Secret { namespace } => {
+                let note = Some(json!({ LEFT[0]: "false" }));
+                apply_secret(executor, secret(namespace), &credentials.files(), note).await
+            }
+            Self::Directory(path) => {
+                remove(&path.join(LEFT[1]))?;
+                save_directory(path, credentials)
+            }
+        }
+    }
+
+    /// Keeps others in place of those with which the cluster has joined. What is noted beside them
+    /// stays: a cluster may get a new certificate while it leaves.
+    pub async fn renew(&self, executor: &Executor, credentials: &Credentials) -> Result<(), Error> {
+        match self {
+            Self::Secret { namespace } => {
+                apply_secret(executor, secret(namespace), &credentials.files(), None).await
+            }
             Self::Directory(path) => save_directory(path, credentials),
         }
     }
@@ -171,19 +192,12 @@ async fn load_secret(executor: &Executor, namespace: &str) -> Result<Option<Cred
     }
 }
 
-async fn save_secret(
-    executor: &Executor,
-    namespace: &str,
-    credentials: &Credentials,
-) -> Result<(), Error> {
-    apply_secret(executor, secret(namespace), &credentials.files()).await
-}
-
-/// Makes a secret what these files say, and its namespace if there is none.
+/// Makes a secret what these files and annotations say, and its namespace if there is none.
 async fn apply_secret(
     executor: &Executor,
     target: Target,
     files: &BTreeMap<&'static str, String>,
+    annotations: Option<Value>,
 ) -> Result<(), Error> {
     let namespace = target.id.namespace.clone();
     let apply = |target: Target, object: Value| {
@@ -198,9 +212,12 @@ async fn apply_secret(
         json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
     let data: BTreeMap<&str, String> =
         files.iter().map(|(name, text)| (*name, BASE64.encode(text))).collect();
+    let mut metadata = json!({ "name": target.id.name, "namespace": namespace });
+    if let (Some(annotations), Some(metadata)) = (annotations, metadata.as_object_mut()) {
+        metadata.insert("annotations".to_owned(), annotations);
+    }
     let object = json!({
-        "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
-        "metadata": { "name": target.id.name, "namespace": namespace }, "data": data,
+        "apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata, "data": data,
     });
     let here = executor.read(Side::Cluster, &place).await;
     let mut plan = vec![apply(target, object)];
@@ -306,5 +323,32 @@ mod tests {
         let mode = std::os::unix::fs::PermissionsExt::mode;
         let file = fs::metadata(dir.path().join("hub/tls.key")).unwrap().permissions();
         assert_eq!(mode(&file) & 0o077, 0);
+        // A new certificate changes nothing about whether the cluster has left; joining does.
+        keep.set_left(&executor, true).await.unwrap();
+        keep.renew(&executor, &credentials).await.unwrap();
+        assert!(keep.is_left(&executor).await.unwrap());
+        keep.save(&executor, &credentials).await.unwrap();
+        assert!(!keep.is_left(&executor).await.unwrap());
+    }
+
+    /// An agent that ended while it forgot its credentials left the note behind.
+    #[tokio::test]
+    async fn a_cluster_that_joined_again_was_believed_to_have_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let keep = Keep::Directory(dir.path().join("hub"));
+        let executor = Executor::new(Default::default());
+        let credentials = Credentials {
+            cluster: "c1".to_owned(),
+            agent: "a1".to_owned(),
+            hub: HubAddress { server: "https://hub".to_owned(), authority: None },
+            certificate: "one".to_owned(),
+            key: "key".to_owned(),
+        };
+        keep.save(&executor, &credentials).await.unwrap();
+        keep.set_left(&executor, true).await.unwrap();
+        fs::remove_file(dir.path().join("hub/kubeconfig")).unwrap();
+        keep.save(&executor, &credentials).await.unwrap();
+        assert_eq!(keep.load(&executor).await.unwrap(), Some(credentials));
+        assert!(!keep.is_left(&executor).await.unwrap());
     }
 }

@@ -334,7 +334,7 @@ impl Context {
                 let client = fresh.connect().await?;
                 let mut turning = turning.lock().await;
                 // Kept before it is used: what is in use must survive a restart.
-                turning.rotation.keep.save(&self.executor, &fresh).await?;
+                turning.rotation.keep.renew(&self.executor, &fresh).await?;
                 turning.rotation.line.replace(client);
                 turning.rotation.credentials = fresh;
                 turning.dice = (self.dice)();

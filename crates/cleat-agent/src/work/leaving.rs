@@ -1,5 +1,5 @@
 //! What a pass has to know besides when the cluster may be leaving its hub: whether it is, what the
-//! namespaces hold that are about to go, and whether what seems gone is.
+//! namespaces and definitions hold that are about to go, and whether what seems gone is.
 
 use std::collections::BTreeMap;
 
@@ -11,6 +11,7 @@ use cleat_core::work;
 use cleat_core::work::asking::must_ask;
 use cleat_core::work::contents::Contents;
 use cleat_core::work::observed::{Book, Hub, Ledger, Observed};
+use cleat_core::work::retire;
 use cleat_runtime::contents::contents;
 use cleat_runtime::mirror::{Look, Meta};
 use jiff::{SignedDuration, Timestamp};
@@ -90,7 +91,7 @@ impl Context {
         }
     }
 
-    /// What the namespaces hold that would go next.
+    /// What the namespaces and definitions hold that would go next.
     pub(super) async fn contents(
         &self,
         seen: &Observed,
@@ -98,22 +99,10 @@ impl Context {
     ) -> BTreeMap<Id, Contents> {
         let mut found = BTreeMap::new();
         let Ledger::Present(book) = &seen.ledger else { return found };
-        if seen.leaving != Some(RemoveStrategy::Required) || !book.deleting {
-            return found;
-        }
-        let namespace = |id: &&Id| id.group.is_empty() && id.resource == "namespaces";
-        let others_left = book
-            .ids()
-            .into_iter()
-            .filter(|id| !namespace(id))
-            .any(|id| !is_let_go(looks.get(id), book));
-        if others_left {
-            return found;
-        }
-        for id in book.ids().into_iter().filter(namespace) {
+        for id in retire::holders_due(seen, book, |id| is_let_go(looks.get(id), book)) {
             if let Some(Look::Present(_)) = looks.get(id) {
                 let (client, hash) = (&self.config.cluster_client, &self.agent.hub_hash);
-                found.insert(id.clone(), contents(client, &self.kinds, &id.name, hash).await);
+                found.insert(id.clone(), contents(client, &self.kinds, id, hash).await);
             }
         }
         found

@@ -155,9 +155,10 @@ impl Memory {
     ) {
         let id = &action.target.id;
         self.with(key, |life| {
-            match Trouble::after(life.troubles.get(id), &action.write, outcome, now) {
-                Some(trouble) => drop(life.troubles.insert(id.clone(), trouble)),
-                None => drop(life.troubles.remove(id)),
+            let about = Trouble::about(action);
+            match Trouble::after(life.troubles.get(&about), &action.write, outcome, now) {
+                Some(trouble) => drop(life.troubles.insert(about, trouble)),
+                None => drop(life.troubles.remove(&about)),
             }
             let (Outcome::Done(answer), Some((digest, as_wanted))) = (outcome, wanted) else {
                 return;

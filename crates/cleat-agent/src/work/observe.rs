@@ -90,10 +90,14 @@ impl Context {
         for id in targets.keys() {
             looks.insert(id.clone(), self.mirror.look_served(id, &self.kinds).await);
         }
+        let unwatched = self.unwatched(key, &targets, &mut looks, seen.now).await;
         seen.contents = self.contents(&seen, &looks).await;
         let mut reads = self.reads(key, &seen, spec.as_ref(), &looks);
         reads.extend(self.last_reads(&seen, &looks));
-        let contents = self.read(&targets, reads).await;
+        reads.retain(|id| !unwatched.contains_key(id));
+        let mut contents = self.read(&targets, reads).await;
+        contents.extend(unwatched);
+        self.ask_what_holds(&targets, &looks, &mut contents).await;
         seen.live =
             looks.iter().map(|(id, look)| (id.clone(), sight(look, contents.get(id)))).collect();
         seen.versions = targets.into_iter().collect();
@@ -281,8 +285,10 @@ impl Context {
                 life.objects.values_mut().for_each(|object| object.permission = None);
                 life.generation = generation;
             }
-            let known =
-                |id: &Id| targets.contains_key(id) || *id == own || id.resource == "manifestworks";
+            let hubs = ["manifestworks", "manifestworks/status"];
+            let known = |id: &Id| {
+                targets.contains_key(id) || *id == own || hubs.contains(&id.resource.as_str())
+            };
             life.troubles.retain(|id, _| known(id));
             life.objects.retain(|id, _| targets.contains_key(id));
             if let Ledger::Present(book) = &mut seen.ledger {
@@ -311,6 +317,57 @@ impl Context {
             drop(asked);
             recall(Some(&*life), seen);
         });
+    }
+
+    /// What nobody can watch is read in every pass, and looked at again after a while.
+    async fn unwatched(
+        &self,
+        key: &Key,
+        targets: &BTreeMap<Id, String>,
+        looks: &mut BTreeMap<Id, Look>,
+        now: Timestamp,
+    ) -> BTreeMap<Id, Read> {
+        let is_unwatched = |look: &Look| *look == Look::Unknown(Reason::Unwatchable);
+        let ids = looks.iter().filter(|(_, look)| is_unwatched(look)).map(|(id, _)| id.clone());
+        let ids: Vec<Id> = ids.collect();
+        if ids.is_empty() {
+            return BTreeMap::new();
+        }
+        let next = now.checked_add(self.config.status_interval).unwrap_or(now);
+        self.memory.with(key, |life| {
+            life.wake = Some(life.wake.map_or(next, |wake| wake.min(next)));
+        });
+        let reads = self.read(targets, ids).await;
+        for (id, read) in &reads {
+            let look = match read {
+                Read::Present(object) => self.mirror.meta_of(object).map(Look::Present),
+                Read::Absent => Some(Look::Absent),
+                Read::NoSuchKind | Read::Unknown { .. } => None,
+            };
+            looks.extend(look.map(|look| (id.clone(), look)));
+        }
+        reads
+    }
+
+    /// What a namespace that is going waits for is in its status alone. Without an answer it is known
+    /// to be going all the same.
+    async fn ask_what_holds(
+        &self,
+        targets: &BTreeMap<Id, String>,
+        looks: &BTreeMap<Id, Look>,
+        contents: &mut BTreeMap<Id, Read>,
+    ) {
+        let is_going = |look: &Look| {
+            matches!(look, Look::Present(meta)
+                if meta.deletion_timestamp.is_some() && meta.finalizers.is_empty())
+        };
+        let is_namespace = |id: &Id| id.group.is_empty() && id.resource == "namespaces";
+        let going = looks.iter().filter(|(id, look)| is_namespace(id) && is_going(look));
+        let unread = going.map(|(id, _)| id).filter(|id| !contents.contains_key(*id)).cloned();
+        let unread: Vec<Id> = unread.collect();
+        let answers = self.read(targets, unread).await.into_iter();
+        contents
+            .extend(answers.filter(|(_, read)| matches!(read, Read::Present(_) | Read::Absent)));
     }
 
     /// The objects whose content has to be read in this pass.
@@ -393,6 +450,7 @@ impl Context {
                     && let Some(Seen::Present(present)) = seen.live.get_mut(&id)
                     && *present.uid == *meta.uid
                     && *present.resource_version == *meta.resource_version
+                    && present.terminating.is_none()
                 {
                     present.content = Content::AsWanted;
                 }
@@ -440,7 +498,8 @@ fn recall(life: Option<&Life>, seen: &mut Observed) {
     }
 }
 
-fn is_applied(work: &Work) -> bool {
+/// Whether the hub was told that all of the work as it is now is applied.
+pub(super) fn is_applied(work: &Work) -> bool {
     let applied = |c: &&records::Condition| c.type_ == cleat_api::manifestwork::condition::APPLIED;
     let applied = work.status.conditions.iter().find(applied);
     applied.is_some_and(|c| c.status == "True" && c.observed_generation == Some(work.generation))

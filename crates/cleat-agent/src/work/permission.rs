@@ -1,5 +1,6 @@
 //! Whether the executor of a work may do what its manifests ask. The agent writes with its own
-//! rights; this is asked before, and only about objects that are about to be written.
+//! rights; this is asked before, about objects that are about to be written, and once about each when
+//! the work changed: then the executor may be another.
 
 use cleat_api::manifestwork::{
     ExecutorSubjectType, ManifestWorkSpec, ManifestWorkSubjectServiceAccount,
@@ -14,6 +15,7 @@ use cleat_runtime::execute::{Asking, Impersonated};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
+use super::observe::is_applied;
 use super::{Context, Key};
 
 /// How long an answer is believed. Rights change without telling us.
@@ -42,7 +44,8 @@ impl Context {
         let mut answers = Vec::new();
         for (index, wanted) in seen.wanted.iter().enumerate() {
             let Place::At(target) = &wanted.place else { continue };
-            if is_about_to_be_written(seen, wanted, &target.id) {
+            let standing = key.filter(|key| self.is_to_be_asked_of(key, seen, wanted, &target.id));
+            if is_about_to_be_written(seen, wanted, &target.id) || standing.is_some() {
                 let owned = owned(seen, &target.id);
                 answers
                     .push((index, self.may(key, account, target, wanted, owned, seen.now).await));
@@ -52,6 +55,24 @@ impl Context {
             if let Some(wanted) = seen.wanted.get_mut(index) {
                 wanted.permission = answer;
             }
+        }
+    }
+
+    /// Whether an object that is as wanted has to be asked about: by the work as it is now that was not
+    /// done yet, or the answer was no. A work that says it is applied was asked about before it said so.
+    fn is_to_be_asked_of(&self, key: &Key, seen: &Observed, wanted: &Wanted, id: &Id) -> bool {
+        let Some(work) = seen.hub.work() else { return false };
+        let standing = matches!(seen.live.get(id), Some(Seen::Present(_)));
+        if !standing || !is_written_at_all(seen, wanted) || work.deleting {
+            return false;
+        }
+        let answer = self.memory.with(key, |life| {
+            let (_, answer) = *life.objects.get(id)?.permission.clone()?;
+            Some(answer)
+        });
+        match answer {
+            None => !is_applied(work),
+            Some(answer) => answer != Permission::Granted,
         }
     }
 
@@ -170,10 +191,15 @@ impl Context {
     }
 }
 
+/// Whether the manifest may ever lead to a write.
+fn is_written_at_all(seen: &Observed, wanted: &Wanted) -> bool {
+    let complete = wanted.complete || seen.hub.work().is_some_and(Work::is_complete);
+    wanted.strategy != Strategy::ReadOnly && !complete
+}
+
 fn is_about_to_be_written(seen: &Observed, wanted: &Wanted, id: &Id) -> bool {
     match seen.live.get(id) {
-        _ if wanted.strategy == Strategy::ReadOnly || wanted.complete => false,
-        _ if seen.hub.work().is_some_and(Work::is_complete) => false,
+        _ if !is_written_at_all(seen, wanted) => false,
         Some(Seen::Absent) => true,
         Some(Seen::Present(Present { content: Content::Read(_), .. })) => true,
         Some(Seen::Present(Present { content: Content::Unread, .. }))

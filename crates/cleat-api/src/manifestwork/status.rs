@@ -12,7 +12,7 @@ pub mod condition {
     pub const APPLIED: &str = "Applied";
     pub const AVAILABLE: &str = "Available";
     pub const DELETING: &str = "Deleting";
-    /// False while an object that left the manifests is kept by a CriticalService.
+    /// False while something stands in the way of an object that left the manifests.
     pub const REMOVED: &str = "Removed";
     pub const COMPLETE: &str = "Complete";
     pub const PROGRESSING: &str = "Progressing";
@@ -23,13 +23,14 @@ pub mod condition {
 
 /// Reasons of conditions. Clients match on them.
 pub mod reason {
-    // Of a work: Applied, Available, Deleting, and what rules give.
+    // Of a work: Applied, Available, Deleting, Removed, and what rules give.
     pub const APPLIED_MANIFEST_WORK_COMPLETE: &str = "AppliedManifestWorkComplete";
     pub const APPLIED_MANIFEST_WORK_FAILED: &str = "AppliedManifestWorkFailed";
     pub const RESOURCES_AVAILABLE: &str = "ResourcesAvailable";
     pub const RESOURCES_NOT_AVAILABLE: &str = "ResourcesNotAvailable";
     pub const RESOURCES_STATUS_UNKNOWN: &str = "ResourcesStatusUnknown";
     pub const WORK_DELETING: &str = "WorkDeleting";
+    pub const OBJECTS_REMAIN: &str = "ObjectsRemain";
     pub const CONDITION_RULES_AGGREGATED: &str = "ConditionRulesAggregated";
     // For those who set Complete and Progressing on works themselves.
     pub const MANIFESTS_COMPLETE: &str = "ManifestsComplete";

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use futures::future::join_all;
+use tokio::time::Instant;
 use tracing::warn;
 use uuid::Uuid;
 
 use super::{
-    Phase, Request, Verdict,
+    Operation, Phase, Request, Verdict,
     configuration::Webhook,
     matching::Invocation,
     review::{self, Answer, Bad},
@@ -40,9 +41,10 @@ pub(super) async fn all(
             (hook, uid, question)
         })
         .collect();
-    let dry_run = request.dry_run;
+    let (operation, dry_run) = (request.operation, request.dry_run);
     let outcomes = join_all(questions.into_iter().map(|(hook, uid, question)| async move {
-        let outcome = one(transport, Phase::Validating, &hook, &uid, question, dry_run).await;
+        let asked = Asked { phase: Phase::Validating, operation, dry_run };
+        let outcome = one(transport, asked, &hook, &uid, question).await;
         (hook, outcome)
     }))
     .await;
@@ -79,13 +81,39 @@ pub(super) fn failed(
     None
 }
 
+/// On what occasion a webhook is asked.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) phase: Phase,
+    pub(super) operation: Operation,
+    pub(super) dry_run: bool,
+}
+
 pub(super) async fn one(
     transport: &Arc<Transport>,
-    phase: Phase,
+    asked: Asked,
     hook: &Webhook,
     uid: &str,
     question: serde_json::Value,
-    dry_run: bool,
+) -> Outcome {
+    let begun = Instant::now();
+    let outcome = ask(transport, asked, hook, uid, question).await;
+    let rejected = match &outcome {
+        Outcome::Answered(answer) => !answer.allowed,
+        Outcome::Failed(_) => hook.fails_closed,
+        Outcome::DryRun(_) => return outcome,
+    };
+    let Asked { phase, operation, .. } = asked;
+    transport.tally.note(&hook.name, phase, operation, rejected, begun.elapsed());
+    outcome
+}
+
+async fn ask(
+    transport: &Arc<Transport>,
+    Asked { phase, dry_run, .. }: Asked,
+    hook: &Webhook,
+    uid: &str,
+    question: serde_json::Value,
 ) -> Outcome {
     match hook.dry_run {
         None if dry_run => return Outcome::Failed("Webhook SideEffects is nil".to_owned()),

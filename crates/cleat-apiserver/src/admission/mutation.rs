@@ -68,8 +68,9 @@ pub(super) async fn run(
             let place = format!("round_{round}_index_{index}");
             let uid = Uuid::new_v4().to_string();
             let question = review::request(&uid, &now, &invocation);
-            let outcome =
-                call::one(transport, Phase::Mutating, hook, &uid, question, request.dry_run).await;
+            let (operation, dry_run) = (request.operation, request.dry_run);
+            let asked = call::Asked { phase: Phase::Mutating, operation, dry_run };
+            let outcome = call::one(transport, asked, hook, &uid, question).await;
             let made = match outcome {
                 Outcome::DryRun(status) => Err(status),
                 Outcome::Failed(why) => {

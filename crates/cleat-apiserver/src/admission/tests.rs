@@ -398,6 +398,25 @@ async fn failures_follow_the_policy() {
 }
 
 #[tokio::test]
+async fn how_long_webhooks_took_is_told_by_name_and_by_whether_they_refused() {
+    let admission = admission(vec![hook(json!({}))]);
+    refuse_all(&admission);
+    for what in ["CREATE /v1/pods@dev", "CREATE /v1/pods@dev", "DELETE /v1/pods@dev"] {
+        assert!(ask(&admission, what, &json!({}), false).await.result.is_err());
+    }
+    let told: Vec<(String, u64)> = admission
+        .answers()
+        .into_iter()
+        .map(|(row, durations)| {
+            let Row { webhook, phase, operation, rejected } = row;
+            (format!("{webhook} {phase:?} {operation} {rejected}"), durations.count())
+        })
+        .collect();
+    let rows = [("a.b.c Validating CREATE true", 2), ("a.b.c Validating DELETE true", 1)];
+    assert_eq!(told, rows.map(|(row, count)| (row.to_owned(), count)));
+}
+
+#[tokio::test]
 async fn dry_runs_reach_only_those_without_side_effects() {
     let allowed = || reply(json!({"allowed": true}));
     for effects in ["None", "NoneOnDryRun"] {

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::{
     configuration::{ClientConfig, Target},
     https::{Client, Destination},
+    tally::Tally,
 };
 use crate::quote::quoted;
 
@@ -50,6 +51,8 @@ pub(super) struct Transport {
     services: Arc<dyn ServiceResolver>,
     https: Client,
     handlers: RwLock<Handlers>,
+    /// What came of asking.
+    pub(super) tally: Tally,
 }
 
 #[derive(Default)]
@@ -73,7 +76,8 @@ impl Default for Transport {
 
 impl Transport {
     pub(super) fn new(services: Arc<dyn ServiceResolver>) -> Self {
-        Self { services, https: Client::default(), handlers: RwLock::default() }
+        let (https, handlers) = (Client::default(), RwLock::default());
+        Self { services, https, handlers, tally: Tally::default() }
     }
 
     pub(super) fn serve_url(&self, prefix: &str, handler: Handler) {

@@ -14,8 +14,9 @@ const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 
 /// Fields that Go's structs never leave out although they are not required.
-const ALWAYS_THERE: [(&str, &str); 5] = [
+const ALWAYS_THERE: [(&str, &str); 6] = [
     ("io.k8s.api.apps.v1.StatefulSetSpec", "serviceName"),
+    ("io.k8s.api.authentication.v1.TokenRequestSpec", "boundObjectRef"),
     ("io.k8s.api.core.v1.Event", "reportingComponent"),
     ("io.k8s.api.core.v1.Event", "reportingInstance"),
     ("io.k8s.api.flowcontrol.v1.FlowSchemaSpec", "matchingPrecedence"),

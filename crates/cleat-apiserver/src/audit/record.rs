@@ -13,6 +13,7 @@ use crate::admission::PATCH_NOTES;
 use crate::clock::Clock;
 use crate::http::Asked;
 use crate::object;
+use crate::path::RequestInfo;
 use crate::rules::time;
 use crate::status::Status;
 use crate::user::User;
@@ -27,6 +28,8 @@ pub(crate) struct Record {
     extent: Extent,
     notes: Arc<Notes>,
     id: String,
+    /// What was asked for carries tokens, whatever the bodies say that they are.
+    of_tokens: bool,
     /// What every event of the request says.
     event: Map<String, Value>,
     ended: bool,
@@ -74,6 +77,7 @@ impl Record {
             extent,
             notes: Arc::clone(&asked.notes),
             id,
+            of_tokens: of_tokens(&asked.info),
             event,
             ended: false,
         };
@@ -164,7 +168,7 @@ impl Record {
             let items = object.get_mut("items").and_then(Value::as_array_mut);
             items.into_iter().flatten().for_each(forget_managers);
         }
-        hide_token(&mut object);
+        hide_tokens(&mut object, self.of_tokens);
         object
     }
 
@@ -187,7 +191,7 @@ impl Record {
         if !annotations.is_empty() {
             put("annotations", json!(annotations));
         }
-        self.audit.sink.write(&Value::Object(event))
+        self.audit.write(&Value::Object(event))
     }
 }
 
@@ -237,15 +241,26 @@ fn forget_managers(object: &mut Value) {
     }
 }
 
-/// Whoever reads a log must not be able to act as whom it tells of, whatever its policy says.
-fn hide_token(object: &mut Value) {
-    let at = match object.get("kind").and_then(Value::as_str) {
-        Some("TokenRequest") => "/status/token",
-        Some("TokenReview") => "/spec/token",
-        _ => return,
-    };
-    if let Some(token) = object.pointer_mut(at) {
-        *token = "(not logged)".into();
+/// Whether a request is about a token: to have one checked, or to be given one.
+pub(super) fn of_tokens(info: &RequestInfo) -> bool {
+    matches!(
+        (&*info.group, &*info.resource, &*info.subresource),
+        ("authentication.k8s.io", "tokenreviews", _) | ("", "serviceaccounts", "token")
+    )
+}
+
+/// Whoever reads a log must not be able to act as whom it tells of, whatever its policy says. A body
+/// need not say of which kind it is where the path does, and one that does may have come to the wrong
+/// path.
+pub(super) fn hide_tokens(object: &mut Value, of_tokens: bool) {
+    let kind = object.get("kind").and_then(Value::as_str);
+    if !of_tokens && !matches!(kind, Some("TokenRequest" | "TokenReview")) {
+        return;
+    }
+    for part in ["spec", "status"] {
+        if let Some(token) = object.get_mut(part).and_then(|part| part.get_mut("token")) {
+            *token = "(not logged)".into();
+        }
     }
 }
 

@@ -174,6 +174,11 @@ async fn an_event_says_who_asked_for_what_and_what_came_of_it() {
         })
     );
     let (_, events) = logged.send("GET", &format!("{MAPS}/none"), Value::Null).await;
+    let request = Request::builder().uri("/metrics").body(Body::empty()).unwrap();
+    let page = logged.server.router().oneshot(request).await.unwrap().into_body();
+    let page = page.collect().await.unwrap().to_bytes();
+    // Both of both requests, and that of this one.
+    assert!(str::from_utf8(&page).unwrap().contains("\napiserver_audit_event_total 5\n"));
     let status = &events[1]["responseStatus"];
     assert_eq!((&status["code"], &status["reason"]), (&json!(404), &json!("NotFound")));
 }
@@ -190,6 +195,33 @@ async fn a_token_was_readable_in_the_log() {
     assert_eq!(code, 201);
     let text = json!(events).to_string();
     assert!(text.contains("(not logged)") && !text.contains("s3cret"), "{text}");
+}
+
+#[tokio::test]
+async fn a_token_was_readable_in_the_log_where_its_review_did_not_say_that_it_is_one() {
+    let logged = Logged::start(json!([{ "level": "RequestResponse" }])).await;
+    for version in ["v1", "v1beta1"] {
+        let uri = format!("/apis/authentication.k8s.io/{version}/tokenreviews");
+        for review in [
+            json!({ "spec": { "token": "s3cret" } }),
+            json!({ "kind": "Other", "spec": { "token": "s3cret" } }),
+        ] {
+            let (_, events) = logged.send("POST", &uri, review).await;
+            let text = json!(events).to_string();
+            assert!(text.contains("(not logged)") && !text.contains("s3cret"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn what_is_given_in_a_token_request_is_hidden_by_its_path() {
+    let path = "/api/v1/namespaces/a/serviceaccounts";
+    assert!(record::of_tokens(&info("POST", &format!("{path}/b/token"))));
+    let mut answer = json!({ "spec": { "audiences": ["x"] }, "status": { "token": "s3cret" } });
+    record::hide_tokens(&mut answer, true);
+    let shown = json!({ "spec": { "audiences": ["x"] }, "status": { "token": "(not logged)" } });
+    assert_eq!(answer, shown);
+    assert!(!record::of_tokens(&info("POST", path)));
 }
 
 #[tokio::test]

@@ -1,10 +1,13 @@
 //! Acting as somebody else (`Impersonate-*` headers), as far as the real user may.
 //!
 //! Since 1.36 there are narrow permissions (`impersonate:MODE` on the person together with
-//! `impersonate-on:MODE:VERB` on the deed) beside the old sweeping `impersonate`. All are tried;
-//! the refusal is that of the first that applies.
+//! `impersonate-on:MODE:VERB` on the deed) beside the old sweeping `impersonate`. All are tried,
+//! first of all the one by which the user did it last; the refusal is that of the first that applies.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
 
 use http::HeaderMap;
 use percent_encoding::percent_decode_str;
@@ -36,28 +39,59 @@ enum Mode {
     Legacy,
 }
 
+/// By which permission users last acted as somebody else. Says in which order permissions are tried,
+/// and never which are enough.
+#[derive(Debug, Default)]
+pub struct Habits(Mutex<BTreeMap<String, Mode>>);
+
+/// Of so many users is it remembered.
+const REMEMBERED: usize = 10_000;
+
+impl Habits {
+    fn of(&self, user: &str) -> Option<Mode> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(user).copied()
+    }
+
+    fn note(&self, user: &str, mode: Mode) {
+        let mut habits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if habits.len() >= REMEMBERED && !habits.contains_key(user) {
+            habits.clear();
+        }
+        habits.insert(user.to_owned(), mode);
+    }
+}
+
 /// The user the request shall count as, or `None` when it does not ask for another.
 pub fn impersonate(
     headers: &HeaderMap,
     requestor: &User,
     request: &Attributes<'_>,
     authorizer: &dyn Authorize,
+    habits: &Habits,
 ) -> Result<Option<User>, Status> {
     let Some(wanted) = wanted_user(headers)? else { return Ok(None) };
-    let mut first = None;
-    for mode in [
+    let habit = habits.of(&requestor.name);
+    let others = [
         Mode::AssociatedNode,
         Mode::ArbitraryNode,
         Mode::ServiceAccount,
         Mode::UserInfo,
         Mode::Legacy,
-    ] {
+    ];
+    let others = others.into_iter().filter(|mode| Some(*mode) != habit);
+    let mut first = None;
+    for mode in habit.into_iter().chain(others) {
         if !mode.applies(&wanted, requestor) {
             continue;
         }
         let check = Check { mode, requestor, authorizer };
         match check.run(&wanted, request) {
-            Ok(user) => return Ok(Some(user)),
+            Ok(user) => {
+                if Some(mode) != habit {
+                    habits.note(&requestor.name, mode);
+                }
+                return Ok(Some(user));
+            }
             Err(status) => first = first.or(Some(status)),
         }
     }

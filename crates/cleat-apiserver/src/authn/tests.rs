@@ -214,7 +214,7 @@ fn impersonation() {
     let rbac = impersonation_world();
     let list = Attributes::resource("list", "", "pods");
     let run = |who: &str, pairs: &[(&str, &str)]| {
-        impersonate(&headers(pairs), &User::new(who, []), &list, &rbac)
+        impersonate(&headers(pairs), &User::new(who, []), &list, &rbac, &Habits::default())
     };
     assert_eq!(run("old", &[]), Ok(None));
     assert_eq!(
@@ -264,4 +264,22 @@ fn impersonation() {
     ] {
         assert_eq!(run(who, pairs).unwrap_err().message, message);
     }
+}
+
+#[test]
+fn a_refusal_is_of_the_permission_that_was_enough_before() {
+    let rbac = impersonation_world();
+    let list = Attributes::resource("list", "", "pods");
+    let habits = Habits::default();
+    let refusal = |pairs: &[(&str, &str)]| {
+        impersonate(&headers(pairs), &User::new("old", []), &list, &rbac, &habits)
+            .map(|_| ())
+            .map_err(|refused| refused.message)
+    };
+    let with_extra = [("Impersonate-User", "ann"), ("Impersonate-Extra-Scopes", "v")];
+    let narrow = refusal(&with_extra).unwrap_err();
+    assert!(narrow.contains("impersonate-on:user-info:list"), "{narrow}");
+    refusal(&[("Impersonate-User", "ann")]).unwrap();
+    let plain = refusal(&with_extra).unwrap_err();
+    assert!(plain.contains("cannot impersonate resource \"userextras/scopes\""), "{plain}");
 }

@@ -5,7 +5,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::negotiate::MetaVersion;
 use crate::objects::Envelope;
-use crate::table;
+use crate::table::{self, Printer, TableOptions};
 
 /// A piece of so many bytes is not added to.
 const PIECE: usize = 64 << 10;
@@ -17,6 +17,12 @@ pub(super) enum Item {
         builtin: bool,
     },
     Metadata(MetaVersion),
+    /// `none` is the table without rows.
+    Table {
+        printer: Printer,
+        options: TableOptions,
+        none: Bytes,
+    },
 }
 
 /// What is left of a list.
@@ -65,11 +71,14 @@ impl Pieces {
         let mut out = BytesMut::with_capacity(room);
         while out.len() < most {
             let Some(entry) = self.entries.next() else {
-                // Nothing but a head is left if there was no object.
-                if &*self.before != b"," {
-                    out.put_slice(&self.before);
+                match (&self.item, &*self.before == b",") {
+                    (_, true) => out.put_slice(b"]}"),
+                    (Item::Table { none, .. }, false) => out.put_slice(none),
+                    (_, false) => {
+                        out.put_slice(&self.before);
+                        out.put_slice(b"]}");
+                    }
                 }
-                out.put_slice(b"]}");
                 self.before = Bytes::new();
                 self.ended = true;
                 break;
@@ -81,16 +90,21 @@ impl Pieces {
 
     /// What cannot be read has no metadata, and is left out.
     fn write(&mut self, entry: &Bytes, out: &mut BytesMut) {
-        match self.item {
+        match &self.item {
             Item::Whole { builtin } => {
                 out.put_slice(&self.before);
-                self.envelope.write_item(entry, builtin, out);
+                self.envelope.write_item(entry, *builtin, out);
             }
             Item::Metadata(version) => {
                 let Some(object) = self.envelope.open(entry) else { return };
                 out.put_slice(&self.before);
-                let shown = table::partial_metadata(&object, version);
+                let shown = table::partial_metadata(&object, *version);
                 out.put_slice(shown.to_string().as_bytes());
+            }
+            Item::Table { printer, options, .. } => {
+                let Some(object) = self.envelope.open(entry) else { return };
+                out.put_slice(&self.before);
+                out.put_slice(printer.row(&object, options).to_string().as_bytes());
             }
         }
         self.before = Bytes::from_static(b",");

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::respond::{self, Answer, AnswerBody};
 use super::{Asked, paths};
-use crate::form::{Form, Presenter};
+use crate::form::{Form, Pieces, Presenter};
 use crate::negotiate::{self, Endpoint, Format};
 use crate::objects::Envelope;
 use crate::patch::{self, Accepts, Language, Patch};
@@ -111,9 +111,7 @@ async fn perform(
             let options =
                 ListOptions::checked(&asked.query, info.watch_in_path, ty, &version.name)?;
             let list = list::list(call, &options, accepted.form).await?;
-            let warnings = call.warnings.clone();
-            let answer = Answer { code: 200, body: AnswerBody::List(list), warnings };
-            Ok(respond::answer(answer, accepted.format))
+            Ok(finish_list(call, accepted, list))
         }
         "watch" => open_watch(call, server, asked, accepted.form),
         "create" => {
@@ -147,8 +145,8 @@ async fn perform(
             let filter = ListOptions::checked(&asked.query, false, ty, &version.name)?;
             let options: DeleteOptions =
                 intake::delete_options(asked.media(), &asked.body, &asked.query)?;
-            let answer = collection::delete_collection(call, &filter, &options).await?;
-            Ok(finish(call, accepted, (200, answer)))
+            let list = collection::delete_collection(call, &filter, &options).await?;
+            Ok(finish_list(call, accepted, list))
         }
         _ => Err(unsupported(ty, &info.verb)),
     }
@@ -167,6 +165,9 @@ pub(crate) async fn patch_object(
     let repeated = match (language, options.field_validation) {
         (Language::Merge, FieldValidation::Warn | FieldValidation::Strict) => {
             strict::duplicates(&asked.body)
+        }
+        (Language::Apply, FieldValidation::Warn | FieldValidation::Strict) => {
+            patch::repeats_in_applied(&asked.body)
         }
         _ => Vec::new(),
     };
@@ -318,12 +319,17 @@ fn finish_write(call: &Call<'_>, accepted: Accepted, written: Written) -> Respon
     respond::answer(answer, accepted.format)
 }
 
+fn finish_list(call: &Call<'_>, accepted: Accepted, list: Pieces) -> Response {
+    let warnings = call.warnings.clone();
+    let answer = Answer { code: 200, body: AnswerBody::List(Box::new(list)), warnings };
+    respond::answer(answer, accepted.format)
+}
+
 fn finish(call: &Call<'_>, accepted: Accepted, (code, value): (u16, Value)) -> Response {
     let is_status = value.get("kind").and_then(Value::as_str) == Some("Status");
-    let is_list = value.get("items").is_some();
     let shown = match accepted.form {
         Form::Whole => value,
-        _ if is_status || is_list => value,
+        _ if is_status => value,
         form => {
             let presenter = Presenter {
                 form,

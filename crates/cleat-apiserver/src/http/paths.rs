@@ -84,7 +84,7 @@ fn aggregated(asked: &Asked) -> bool {
         .is_ok_and(|answer| answer.view == View::AggregatedDiscovery)
 }
 
-fn version() -> serde_json::Value {
+pub(crate) fn version() -> serde_json::Value {
     json!({
         "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36",
         "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",

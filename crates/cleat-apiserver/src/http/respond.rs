@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
+use cleat_dialect::yaml;
 use futures::Stream;
 use http::{HeaderValue, StatusCode, header};
 use serde_json::Value;
@@ -24,7 +25,7 @@ pub(super) enum AnswerBody {
     /// JSON already.
     Raw(Bytes),
     /// JSON that is made as it is sent, if it is long.
-    List(Pieces),
+    List(Box<Pieces>),
 }
 
 /// `text/plain`, for the few paths that speak it.
@@ -62,10 +63,7 @@ pub(super) fn format(asked: &Asked) -> Format {
 pub(super) fn value(code: u16, format: Format, value: &Value) -> Response {
     match format {
         Format::Json => response(code, "application/json", Body::from(value.to_string() + "\n")),
-        Format::Yaml => {
-            let text = serde_saphyr::to_string(value).unwrap_or_default();
-            response(code, "application/yaml", Body::from(text))
-        }
+        Format::Yaml => response(code, "application/yaml", Body::from(yaml::to_string(value))),
     }
 }
 

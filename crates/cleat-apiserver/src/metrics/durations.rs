@@ -18,6 +18,11 @@ impl<const N: usize> Default for Durations<N> {
 }
 
 impl<const N: usize> Durations<N> {
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
     pub(crate) fn note(&mut self, bounds: &[f64; N], took: Duration) {
         let seconds = took.as_secs_f64();
         self.count += 1;

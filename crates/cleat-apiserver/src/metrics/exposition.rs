@@ -4,7 +4,11 @@ use std::fmt::Write as _;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use super::{BUCKETS, Durations, Labels, Metrics, flowcontrol};
+use serde_json::Value;
+
+use super::{BUCKETS, Durations, Labels, Metrics, Watched, flowcontrol, process};
+use crate::admission::{ANSWERS, Phase, Row};
+use crate::http::paths;
 use crate::server::Inner;
 use crate::status::GroupResource;
 
@@ -35,10 +39,28 @@ impl Metrics {
         for (labels, count) in &lasting {
             page.sample("apiserver_longrunning_requests", &labels.to_string(), count);
         }
+        self.watched(&mut page);
+        if let Some(audit) = &server.audit {
+            let name = "apiserver_audit_event_total";
+            page.head(name, "counter", "Events that went into the audit log");
+            page.sample(name, "", &audit.written());
+        }
         flowcontrol::tell(&server.priority, &mut page);
         stored(server, &mut page);
-        process(&mut page);
+        webhooks(server, &mut page);
+        build(&mut page);
+        process::tell(&mut page);
         page.0
+    }
+
+    fn watched(&self, page: &mut Page) {
+        let name = "apiserver_watch_events_total";
+        page.head(name, "counter", "Events that watches were told, and bookmarks");
+        let counts = self.watched.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (Watched { group, version, resource }, count) in &counts {
+            let labels = format!("group=\"{group}\",resource=\"{resource}\",version=\"{version}\"");
+            page.sample(name, &labels, &count.load(Ordering::Relaxed));
+        }
     }
 
     fn durations(&self, page: &mut Page) {
@@ -78,16 +100,49 @@ fn stored(server: &Inner, page: &mut Page) {
     }
 }
 
-/// What is known of the process, where the system tells.
-fn process(page: &mut Page) {
-    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return };
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    if let Some(kilobytes) = kilobytes {
-        let name = "process_resident_memory_bytes";
-        page.head(name, "gauge", "Memory that the process has in RAM");
-        page.sample(name, "", &(kilobytes * 1024));
+/// The API is that of a Kubernetes release; which one, dashboards show beside the rest.
+fn build(page: &mut Page) {
+    let name = "kubernetes_build_info";
+    page.head(name, "gauge", "The release of Kubernetes whose API this is");
+    let version = paths::version();
+    let labels = [
+        ("build_date", "buildDate"),
+        ("compiler", "compiler"),
+        ("git_commit", "gitCommit"),
+        ("git_tree_state", "gitTreeState"),
+        ("git_version", "gitVersion"),
+        ("go_version", "goVersion"),
+        ("major", "major"),
+        ("minor", "minor"),
+        ("platform", "platform"),
+    ];
+    let labels = labels.map(|(label, key)| {
+        let value = version.get(key).and_then(Value::as_str).unwrap_or_default();
+        format!("{label}=\"{}\"", escaped(value))
+    });
+    page.sample(name, &labels.join(","), &1);
+}
+
+fn webhooks(server: &Inner, page: &mut Page) {
+    let name = "apiserver_admission_webhook_admission_duration_seconds";
+    page.head(name, "histogram", "How long webhooks took to answer");
+    for (row, durations) in server.admission().answers() {
+        let Row { webhook, phase, operation, rejected } = row;
+        let phase = match phase {
+            Phase::Mutating => "admit",
+            Phase::Validating => "validating",
+        };
+        let labels = format!(
+            "name=\"{}\",operation=\"{operation}\",rejected=\"{rejected}\",type=\"{phase}\"",
+            escaped(&webhook)
+        );
+        page.histogram(name, &labels, &ANSWERS, &durations);
     }
+}
+
+/// A text inside the quotes of a label.
+fn escaped(text: &str) -> String {
+    text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }
 
 impl std::fmt::Display for Labels {

@@ -90,6 +90,99 @@ async fn what_clients_make_up_makes_no_rows() {
 }
 
 #[tokio::test]
+async fn dashboards_find_the_process_the_build_and_what_watches_were_told() {
+    let server = server().await;
+    let request = Request::builder().uri(format!("{MAPS}?watch=true")).body(Body::empty());
+    let mut watch = server.router().oneshot(request.unwrap()).await.unwrap().into_body();
+    for name in ["a", "b"] {
+        let map = json!({"metadata": {"name": name}});
+        assert_eq!(send(server.router(), "POST", MAPS, map).await.0, 201);
+        watch.frame().await.unwrap().unwrap();
+    }
+    let page = page(&server).await;
+    let told = "apiserver_watch_events_total{group=\"\",resource=\"configmaps\",version=\"v1\"} 2";
+    assert!(page.contains(&told.to_owned()), "{}", page.join("\n"));
+    let build = page.iter().find(|line| line.starts_with("kubernetes_build_info{")).unwrap();
+    assert!(build.contains("git_version=\"v1.36.") && build.ends_with("} 1"), "{build}");
+    if cfg!(target_os = "linux") {
+        let value = |name: &str| -> f64 {
+            let line = page.iter().find_map(|line| line.strip_prefix(&format!("{name} ")));
+            line.unwrap_or_else(|| panic!("{name} is not in\n{}", page.join("\n"))).parse().unwrap()
+        };
+        assert!(value("process_cpu_seconds_total") >= 0.0);
+        let begun = value("process_start_time_seconds");
+        assert!((1.6e9..jiff::Timestamp::now().as_second() as f64 + 60.0).contains(&begun));
+        assert!((3.0..value("process_max_fds")).contains(&value("process_open_fds")));
+        assert!(value("process_resident_memory_bytes") > 1e6);
+    }
+}
+
+#[tokio::test]
+async fn rows_of_kinds_that_went_stayed_for_ever() {
+    let server = server().await;
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let schema = json!({ "openAPIV3Schema": { "type": "object" } });
+    let mut rows = Vec::new();
+    for number in 0..3 {
+        let plural = format!("kind{number}s");
+        let names = json!({ "plural": plural, "kind": format!("Kind{number}") });
+        let version = json!({ "name": "v1", "served": true, "storage": true, "schema": schema });
+        let definition = json!({ "metadata": { "name": format!("{plural}.a.b") }, "spec": {
+            "group": "a.b", "scope": "Cluster", "names": names, "versions": [version] } });
+        assert_eq!(send(server.router(), "POST", definitions, definition).await.0, 201);
+        while send(server.router(), "GET", &format!("/apis/a.b/v1/{plural}"), Value::Null).await.0
+            != 200
+        {
+            tokio::task::yield_now().await;
+        }
+        let now = page(&server).await.join("\n");
+        assert!(now.contains(&format!("resource=\"{plural}\"")), "{now}");
+        let uri = format!("{definitions}/{plural}.a.b");
+        send(server.router(), "DELETE", &uri, Value::Null).await;
+        while send(server.router(), "GET", &uri, Value::Null).await.0 != 404 {
+            tokio::task::yield_now().await;
+        }
+        rows.push(plural);
+    }
+    let now = page(&server).await.join("\n");
+    for plural in rows {
+        assert!(!now.contains(&plural), "{plural} is in\n{now}");
+    }
+    assert!(now.contains("resource=\"customresourcedefinitions\""), "{now}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_list_was_counted_before_it_was_made() {
+    let data = json!({ "filler": "x".repeat(10_000) });
+    let labels = "component=\"apiserver\",dry_run=\"\",group=\"\",resource=\"configmaps\",\
+                  scope=\"namespace\",subresource=\"\",verb=\"LIST\",version=\"v1\"";
+    let in_flight = |count: u64| {
+        format!("apiserver_current_inflight_requests{{request_kind=\"readOnly\"}} {count}")
+    };
+    let counted = format!("apiserver_request_duration_seconds_count{{{labels}}} 1");
+    for read in [true, false] {
+        let server = server().await;
+        for number in 0..20 {
+            let map = json!({"metadata": {"name": format!("map-{number}")}, "data": data});
+            assert_eq!(send(server.router(), "POST", MAPS, map).await.0, 201);
+        }
+        let request = Request::builder().uri(MAPS).body(Body::empty()).unwrap();
+        let list = server.router().oneshot(request).await.unwrap();
+        let now = page(&server).await;
+        assert!(now.contains(&in_flight(2)) && !now.contains(&counted), "{}", now.join("\n"));
+        tokio::time::advance(std::time::Duration::from_secs(3)).await;
+        match read {
+            true => drop(list.into_body().collect().await.unwrap()),
+            false => drop(list),
+        }
+        let now = page(&server).await;
+        assert!(now.contains(&in_flight(1)) && now.contains(&counted), "{}", now.join("\n"));
+        let quick = format!("apiserver_request_duration_seconds_bucket{{{labels},le=\"2\"}} 0");
+        assert!(now.contains(&quick), "{}", now.join("\n"));
+    }
+}
+
+#[tokio::test]
 async fn a_watch_is_counted_as_long_as_it_lasts() {
     let server = server().await;
     let open = "apiserver_longrunning_requests{component=\"apiserver\",dry_run=\"\",group=\"\",\

@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value};
 
+use super::shown::Reach;
 use super::{does_not_fit, read_json, undecodable};
 use crate::gojson;
 use crate::status::Status;
@@ -62,6 +63,44 @@ impl Operations {
         }
         Ok(())
     }
+}
+
+impl Operations {
+    /// How far the operations went into the object that they made. Elements of a list are taken to
+    /// be where an operation found them, though a later one may have moved them.
+    pub(super) fn reach(&self, made: &Value) -> Reach {
+        let mut reach = Reach::apart();
+        for operation in &self.0 {
+            let end = match operation.kind.as_str() {
+                "add" | "replace" | "test" => Some(Reach::Whole),
+                _ => None,
+            };
+            reach.note(&way(made, operation.path.as_deref()), end);
+            reach.note(&way(made, operation.from.as_deref()), None);
+        }
+        reach
+    }
+}
+
+/// The parts of a path, with positions counted from the start of a list.
+fn way(made: &Value, path: Option<&str>) -> Vec<String> {
+    let mut place = Some(made);
+    let mut parts = Vec::new();
+    for part in path.unwrap_or_default().split('/').skip(1) {
+        let mut part = unescape(part);
+        if let Some(Value::Array(items)) = place {
+            let position = match part.as_str() {
+                "-" => items.len().checked_sub(1),
+                part => position(part, items.len()).ok(),
+            };
+            place = position.and_then(|position| items.get(position));
+            part = position.map_or(part, |position| position.to_string());
+        } else {
+            place = place.and_then(|place| place.get(&part));
+        }
+        parts.push(part);
+    }
+    parts
 }
 
 impl Operation {

@@ -4,7 +4,7 @@
 //! else is looked at. Unknown fields are not this file's business.
 
 use cleat_dialect::gotypes::{Shape, StructId, types};
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::time;
 use crate::gojson::json_type;
@@ -40,6 +40,31 @@ fn structure(id: StructId, value: &Value, place: &mut Place) -> Option<String> {
     None
 }
 
+/// What the reader of a type with a JSON form of its own says of a value. It does not know where the
+/// value stands.
+pub(super) fn json_of_its_own(shape: &Shape, value: &Value) -> Option<String> {
+    match (shape, value) {
+        (Shape::Bytes, Value::String(text)) => bad_base64(text),
+        (Shape::Quantity, value) => Quantity::from_json(value).err().map(str::to_owned),
+        (Shape::Time | Shape::MicroTime, Value::String(text)) => moment(shape, text),
+        (Shape::Time | Shape::MicroTime | Shape::Duration, other) if !other.is_string() => {
+            Some(into_value(json_type(other), "string"))
+        }
+        (Shape::IntOrString, Value::Number(number)) => {
+            let fits = number.as_i64().is_some_and(|number| i32::try_from(number).is_ok());
+            (!fits).then(|| into_value(&format!("number {number}"), "int32"))
+        }
+        (Shape::IntOrString, other) if !other.is_string() => {
+            Some(into_value(json_type(other), "int32"))
+        }
+        _ => None,
+    }
+}
+
+fn into_value(found: &str, wanted: &str) -> String {
+    format!("json: cannot unmarshal {found} into Go value of type {wanted}")
+}
+
 fn check(shape: &Shape, value: &Value, place: &mut Place) -> Option<String> {
     if value.is_null() {
         return None;
@@ -57,36 +82,24 @@ fn check(shape: &Shape, value: &Value, place: &mut Place) -> Option<String> {
         | (Shape::Boolean, Value::Bool(_))
         | (Shape::Float, Value::Number(_))
         | (Shape::Any, _) => None,
+        // `2.0` is no whole number to Go's decoder.
         (Shape::Int32(_), Value::Number(number)) => {
-            let fits = whole(number).is_some_and(|number| i32::try_from(number).is_ok());
+            let fits = number.as_i64().is_some_and(|number| i32::try_from(number).is_ok());
             (!fits).then(|| mismatch(shape, &format!("number {number}"), place))
         }
         (Shape::Int64(_), Value::Number(number)) => {
-            whole(number).is_none().then(|| mismatch(shape, &format!("number {number}"), place))
+            number.as_i64().is_none().then(|| mismatch(shape, &format!("number {number}"), place))
         }
         (Shape::IntOrString, Value::String(_)) => None,
         (Shape::IntOrString, Value::Number(number)) => {
-            let fits = whole(number).is_some_and(|number| i32::try_from(number).is_ok());
+            let fits = number.as_i64().is_some_and(|number| i32::try_from(number).is_ok());
             (!fits).then(|| mismatch(&Shape::Int32(None), &format!("number {number}"), place))
         }
         (Shape::IntOrString, other) => Some(mismatch(&Shape::Int32(None), json_type(other), place)),
-        (Shape::Quantity, value) => Quantity::from_json(value).err().map(str::to_owned),
-        (Shape::Time | Shape::MicroTime, Value::String(text)) => moment(shape, text),
-        (Shape::Time | Shape::MicroTime, other) => Some(format!(
-            "json: cannot unmarshal {} into Go value of type string",
-            json_type(other)
-        )),
-        (Shape::Bytes, Value::String(text)) => bad_base64(text),
+        (Shape::Quantity | Shape::Time | Shape::MicroTime, value)
+        | (Shape::Bytes, value @ Value::String(_)) => json_of_its_own(shape, value),
         (shape, other) => Some(mismatch(shape, json_type(other), place)),
     }
-}
-
-fn whole(number: &Number) -> Option<i64> {
-    number.as_i64().or_else(|| {
-        let float = number.as_f64()?;
-        #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and small")]
-        (float.fract() == 0.0 && float.abs() < 9e15).then_some(float as i64)
-    })
 }
 
 fn mismatch(shape: &Shape, found: &str, place: &Place) -> String {
@@ -97,7 +110,7 @@ fn mismatch(shape: &Shape, found: &str, place: &Place) -> String {
     format!("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {wanted}")
 }
 
-fn go_name(shape: &Shape) -> String {
+pub(super) fn go_name(shape: &Shape) -> String {
     match shape {
         Shape::String(name) => name.unwrap_or("string").to_owned(),
         Shape::Int32(name) => name.unwrap_or("int32").to_owned(),
@@ -190,6 +203,11 @@ mod tests {
             ),
             (
                 "Deployment",
+                json!({ "spec": { "replicas": 2.0 } }),
+                "json: cannot unmarshal number 2.0 into Go struct field DeploymentSpec.spec.replicas of type int32",
+            ),
+            (
+                "Deployment",
                 json!({ "metadata": { "labels": { "a": true } } }),
                 "json: cannot unmarshal bool into Go struct field ObjectMeta.metadata.labels of type string",
             ),
@@ -207,7 +225,7 @@ mod tests {
     fn what_go_reads_is_left_alone() {
         let object = json!({
             "metadata": { "name": "a", "labels": null },
-            "spec": { "replicas": 2.0, "minReadySeconds": null,
+            "spec": { "replicas": 2, "minReadySeconds": null,
                 "strategy": { "rollingUpdate": { "maxSurge": "25%", "maxUnavailable": 1 } } }
         });
         assert_eq!(unreadable("apps/v1", "Deployment", &object), None);

@@ -362,7 +362,7 @@ fn certificate_request(subresource: Option<&str>, old: &Value, new: &mut Value, 
     }
 }
 
-const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+pub(super) const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// The one field of a DaemonSet that survives only as an annotation.
 fn template_generation(object: &mut Value, number: i64) {

@@ -23,7 +23,7 @@ mod service;
 mod volume;
 mod workloads;
 
-pub(crate) use core::{emptied, left_empty};
+pub(crate) use core::{emptied, left_empty, with_empty_labels};
 
 use serde_json::Value;
 

@@ -17,6 +17,7 @@ use std::{
 use cel::{Value as CelValue, objects::OptionalValue};
 use serde_json::Value;
 
+use cleat_dialect::cel::{Budget, Functions};
 pub use cleat_dialect::cel::{Expression, Failure};
 pub use scope::{Outcome, Scope};
 
@@ -143,7 +144,12 @@ fn evaluate(
     if !has_rules(schema, 0) {
         return Vec::new();
     }
-    let mut evaluation = Evaluation { path: path.to_owned(), errors: Vec::new(), exhausted: false };
+    let mut evaluation = Evaluation {
+        path: path.to_owned(),
+        errors: Vec::new(),
+        budget: Budget::default(),
+        exhausted: false,
+    };
     evaluation.value(new, old, schema, root, ratchet);
     evaluation.errors
 }
@@ -204,17 +210,27 @@ pub fn expression(
 ) -> Result<Expression, String> {
     let expression =
         Expression::parse(source).map_err(|why| format!("compilation failed: {why}"))?;
-    let mut declared: BTreeMap<String, Kind<'_>> =
-        variables.iter().map(|name| ((*name).to_owned(), Kind::Unknown)).collect();
+    let mut declared: BTreeMap<String, Kind<'_>> = BTreeMap::new();
+    for name in variables {
+        // Of these nothing is known to CEL; other variables have types that are not known here.
+        let dynamic = matches!(*name, "object" | "oldObject" | "params");
+        let kind = if dynamic { Kind::Dynamic } else { Kind::Unknown };
+        declared.insert((*name).to_owned(), kind);
+    }
     if let Some(computed) = computed {
         declared.insert("variables".to_owned(), Kind::Variables(computed));
     }
     let kind = check::check(expression.tree(), &declared)
         .map_err(|finding| format!("compilation failed: {}", finding.drawn(source)))?;
-    match wanted {
-        Wanted::Boolean if !kind.may_be_boolean() => Err("must evaluate to bool".to_owned()),
-        Wanted::Text if matches!(kind, Kind::Boolean) => Err("must evaluate to string".to_owned()),
-        _ => Ok(expression),
+    let (fits, wanted) = match wanted {
+        Wanted::Anything => return Ok(expression),
+        Wanted::Boolean => (kind.may_be_boolean(), "bool"),
+        Wanted::Text => (kind.name().is_none_or(|name| name == "string"), "string"),
+    };
+    match (fits, kind.name()) {
+        (true, _) => Ok(expression),
+        (false, Some(found)) => Err(format!("must evaluate to {wanted} but got {found}")),
+        (false, None) => Err(format!("must evaluate to {wanted}")),
     }
 }
 
@@ -251,6 +267,8 @@ impl<'a> Ratchet<'a> {
 struct Evaluation {
     path: String,
     errors: Vec<FieldError>,
+    /// What all rules together may take.
+    budget: Budget,
     /// A rule ran out of budget: no others are evaluated.
     exhausted: bool,
 }
@@ -349,7 +367,7 @@ impl Evaluation {
             } else if let Some(before) = &before {
                 variables.push(("oldSelf", before.clone()));
             }
-            match expression.evaluate(&variables) {
+            match expression.evaluate_within(&self.budget, Functions::Kubernetes, &variables) {
                 Ok(CelValue::Bool(true)) => {}
                 Ok(_) => {
                     if rule.uses_old_self || !ratchet.unchanged() {
@@ -373,11 +391,12 @@ impl Evaluation {
         schema: Schema<'_>,
         variables: &[(&str, CelValue)],
     ) {
-        let detail =
-            rule.computed_message(variables).unwrap_or_else(|| match rule.message.trim() {
+        let detail = rule.computed_message(&self.budget, variables).unwrap_or_else(|| {
+            match rule.message.trim() {
                 "" => format!("failed rule: {}", rule.source.trim()),
                 message => message.to_owned(),
-            });
+            }
+        });
         let mut field = self.field();
         if let Some(path) =
             rule.field_path.as_deref().and_then(|path| field_path(path, schema).ok())
@@ -416,11 +435,10 @@ impl Rule {
     }
 
     /// The message the rule computes, if it computes a usable one.
-    fn computed_message(&self, variables: &[(&str, CelValue)]) -> Option<String> {
-        let CelValue::String(text) = self.message_expression.as_ref()?.evaluate(variables).ok()?
-        else {
-            return None;
-        };
+    fn computed_message(&self, budget: &Budget, variables: &[(&str, CelValue)]) -> Option<String> {
+        let expression = self.message_expression.as_ref()?;
+        let message = expression.evaluate_within(budget, Functions::Kubernetes, variables).ok()?;
+        let CelValue::String(text) = message else { return None };
         let text = text.trim();
         (!text.is_empty() && text.len() <= LONGEST_MESSAGE && !text.contains('\n'))
             .then(|| text.to_owned())

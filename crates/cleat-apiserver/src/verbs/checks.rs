@@ -252,7 +252,8 @@ impl Call<'_> {
             (Origin::Custom { .. }, None) => {}
             (Origin::Builtin, _) => {
                 errors.extend(unqualified_finalizers(new));
-                errors.extend(rules::validate_create(&self.ty, new));
+                let new = rules::with_empty_labels(new, &self.left_empty);
+                errors.extend(rules::validate_create(&self.ty, &new));
             }
         }
         errors.extend(self.special_errors(new, None));
@@ -288,7 +289,8 @@ impl Call<'_> {
                     }));
                 }
                 errors.extend(unqualified_finalizers(new));
-                errors.extend(rules::validate_update(&self.ty, subresource, old, new));
+                let new = rules::with_empty_labels(new, &self.left_empty);
+                errors.extend(rules::validate_update(&self.ty, subresource, old, &new));
                 errors.extend(rules::emptied(old, &self.left_empty));
             }
         }

@@ -3,9 +3,8 @@
 //! Each object passes admission by itself, without its name; the first refusal ends the rest, so a
 //! refused collection is partly gone. That is what clients of Kubernetes expect.
 
-use serde_json::Value;
-
 use super::{Call, delete, list};
+use crate::form::Pieces;
 use crate::object;
 use crate::objects::Envelope;
 use crate::query::{DeleteOptions, ListOptions};
@@ -15,7 +14,7 @@ pub(crate) async fn delete_collection(
     call: &mut Call<'_>,
     filter: &ListOptions,
     options: &DeleteOptions,
-) -> Result<Value, Status> {
+) -> Result<Pieces, Status> {
     let page = list::page(call, filter).await?;
     let envelope = Envelope::of(&call.ty, &call.version);
     for entry in &page.entries {

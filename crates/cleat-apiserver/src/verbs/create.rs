@@ -198,11 +198,25 @@ fn random_name(base: &str) -> String {
     name
 }
 
+fn put_all(object: &mut Value, places: &[&str], value: &Value) {
+    for place in places {
+        if let Some(found) = object.pointer_mut(place) {
+            found.clone_from(value);
+        }
+    }
+}
+
 impl Call<'_> {
     /// Notes in `managedFields` who set what.
     pub(crate) fn track(&self, live: Option<&Value>, new: &mut Value, manager: &str) {
         let name = self.manager(manager);
+        // What is always written was sent if it was sent empty, though it is then written as null.
+        let sent = |new: &Value, place: &str| new.pointer(place).is_some_and(Value::is_null);
+        let sent: Vec<&str> =
+            self.left_empty.iter().copied().filter(|place| sent(new, place)).collect();
+        put_all(new, &sent, &Value::Array(Vec::new()));
         self.as_manager(&name, |target, manager| apply::track_update(live, new, target, manager));
+        put_all(new, &sent, &Value::Null);
     }
 
     /// An owner named twice counts once; the client is told.

@@ -4,11 +4,13 @@
 
 use std::borrow::Cow;
 
+use cleat_dialect::gotypes::types;
 use serde_json::Value;
 
 use super::{Call, delete};
 use crate::crd;
 use crate::gojson;
+use crate::goyaml::{self, Document};
 use crate::negotiate::BodyFormat;
 use crate::object;
 use crate::protobuf::{self, DefaultKind};
@@ -30,7 +32,7 @@ pub(crate) fn read(
     let json = json.as_deref().unwrap_or(body);
     check_kind(call, &value, json)?;
     // What came as protobuf has no field that is not known or there twice.
-    let text = (media != BodyFormat::Protobuf).then_some(Text { json, repeats });
+    let text = (media != BodyFormat::Protobuf).then_some(Text { json, repeats: &repeats });
     shape(call, value, text, validation)
 }
 
@@ -39,16 +41,23 @@ pub(crate) struct Parsed {
     pub(crate) value: Value,
     /// Its JSON, if it was sent as something else.
     json: Option<Vec<u8>>,
-    /// Some key was given twice.
-    repeats: bool,
+    repeats: Repeats,
 }
 
 /// What an object was read from, by which strictness is judged.
 #[derive(Clone, Copy)]
 pub(crate) struct Text<'a> {
     pub(crate) json: &'a [u8],
-    /// Some key is there twice.
-    pub(crate) repeats: bool,
+    pub(crate) repeats: &'a Repeats,
+}
+
+/// Whether a key was given twice.
+pub(crate) enum Repeats {
+    None,
+    /// Somewhere; the text shows where.
+    Some,
+    /// As these say, if there are any; the text does not show it any more.
+    Told(Vec<String>),
 }
 
 /// Any object, of whatever kind.
@@ -69,7 +78,7 @@ pub(crate) fn parse(
     };
     let parsed = match media {
         BodyFormat::Protobuf => match protobuf::decode(body, default) {
-            Ok(value) => Parsed { value, json: None, repeats: false },
+            Ok(value) => Parsed { value, json: None, repeats: Repeats::None },
             Err(error) => {
                 return Err(match &error.kind {
                     Some((api_version, kind)) => {
@@ -86,15 +95,14 @@ pub(crate) fn parse(
             let (value, repeats) =
                 repeats::parse(&text).map_err(|error| garbled(gojson::json_error(body, &error)))?;
             let json = matches!(text, Cow::Owned(_)).then(|| text.into_owned().into_bytes());
+            let repeats = if repeats { Repeats::Some } else { Repeats::None };
             Parsed { value, json, repeats }
         }
         BodyFormat::Yaml => {
-            let text = std::str::from_utf8(body)
-                .map_err(|_| unreadable("yaml: invalid leading UTF-8 octet".to_owned()))?;
-            let value: Value = serde_saphyr::from_str(text)
-                .map_err(|error| unreadable(format!("yaml: {error}")))?;
+            let Document { value, repeats } =
+                goyaml::read(body).map_err(|why| unreadable(format!("{why} ({})", head(body))))?;
             let json = Some(value.to_string().into_bytes());
-            Parsed { value, json, repeats: false }
+            Parsed { value, json, repeats: Repeats::Told(repeats) }
         }
     };
     match &parsed.value {
@@ -102,7 +110,7 @@ pub(crate) fn parse(
         Value::Null => Ok(Parsed {
             value: Value::Object(serde_json::Map::new()),
             json: Some(b"{}".to_vec()),
-            repeats: false,
+            repeats: Repeats::None,
         }),
         Value::Object(map) => {
             for field in ["apiVersion", "kind"] {
@@ -177,15 +185,20 @@ pub(crate) fn check_kind(call: &Call<'_>, value: &Value, body: &[u8]) -> Result<
     }
     let (api_version, kind) = given;
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let types = call.server.types();
-    let registered = types.all().iter().any(|ty| {
-        &*ty.group == group
-            && ty.origin == Origin::Builtin
-            && ty.version(version).is_some()
-            && (kind == &*ty.kind || kind == &*ty.list_kind)
-    });
+    let registered = match delete::is_definition(&call.ty) {
+        // Their server has no other kinds, and knows a version that it no longer serves.
+        true => {
+            group == &*call.ty.group
+                && matches!(version, "v1" | "v1beta1")
+                && (kind == &*call.ty.kind || kind == &*call.ty.list_kind)
+        }
+        false => types().knows(api_version, kind),
+    };
     let want = &call.ty.kind;
+    // What is not of the right kind is read first as what it says to be.
+    let unreadable = rules::unreadable(api_version, kind, value).filter(|_| registered);
     let why = match registered {
+        _ if unreadable.is_some() => unreadable.unwrap_or_default(),
         false => format!(
             "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \
              \"pkg/runtime/scheme.go:111\""
@@ -242,7 +255,9 @@ pub(crate) fn shape(
             let unknown = coerce::coerce_custom(&mut value, schema, &kind, &version)?;
             if let Some(Text { json, repeats }) = text {
                 // Most bodies have nothing to find, and are not read again to find it.
-                findings = if repeats { strict::duplicates(json) } else { Vec::new() };
+                if let Repeats::Some = repeats {
+                    findings = strict::duplicates(json);
+                }
                 findings.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
             }
         }
@@ -253,7 +268,7 @@ pub(crate) fn shape(
             call.left_empty = rules::left_empty(&call.ty, &value);
             let unknown = decode::coerce(&mut value, schema, &kind, &version)?;
             if let Some(Text { json, repeats }) = text
-                && (repeats || !unknown.is_empty())
+                && (matches!(repeats, Repeats::Some) || !unknown.is_empty())
             {
                 // In which order these stand only the text knows.
                 findings = strict::violations(json, schema);
@@ -261,13 +276,21 @@ pub(crate) fn shape(
         }
         None => {}
     }
-    if !findings.is_empty() {
-        if validation == FieldValidation::Strict {
+    let told = match text {
+        Some(Text { repeats: Repeats::Told(told), .. }) => told.as_slice(),
+        _ => &[],
+    };
+    if validation == FieldValidation::Strict {
+        if !told.is_empty() {
+            findings.insert(0, goyaml::complaint(told));
+        }
+        if !findings.is_empty() {
             let why = format!("strict decoding error: {}", findings.join(", "));
             return Err(decode::refusal(&kind, &version, &why));
         }
-        call.warnings.extend(findings);
     }
+    call.warnings.extend(told.iter().cloned());
+    call.warnings.extend(findings);
     fill_defaults(call, &mut value);
     let api_version = call.api_version();
     let map = object::as_map(&mut value);

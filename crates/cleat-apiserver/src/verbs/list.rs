@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use cleat_store::{Compacted, Range, Revision};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Call, watch};
 use crate::form::{Form, Pieces, Presenter};
@@ -213,7 +213,7 @@ pub(crate) fn too_new(asked: Revision, current: Revision) -> Status {
 }
 
 /// A list that deletecollection answers with: the objects as they were found.
-pub(crate) fn as_list(call: &Call<'_>, entries: Vec<Bytes>, revision: Revision) -> Value {
+pub(crate) fn as_list(call: &Call<'_>, entries: Vec<Bytes>, revision: Revision) -> Pieces {
     let presenter = Presenter {
         form: Form::Whole,
         ty: &call.ty,
@@ -224,7 +224,7 @@ pub(crate) fn as_list(call: &Call<'_>, entries: Vec<Bytes>, revision: Revision) 
     if call.ty.origin != Origin::Builtin {
         crate::object::as_map(&mut meta).insert("continue".into(), "".into());
     }
-    serde_json::from_slice(&presenter.list(entries, &meta).whole()).unwrap_or_default()
+    presenter.list(entries, &meta)
 }
 
 #[cfg(test)]

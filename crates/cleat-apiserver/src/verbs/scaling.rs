@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
+use cleat_dialect::gotypes::types;
 use serde_json::Value;
 
 use super::{Call, intake, update};
 use crate::apply::{self, SCALE_VERSION, lend_managers, return_managers};
 use crate::builtin;
-use crate::gojson;
 use crate::http::Asked;
 use crate::http::dispatch::read_patch;
 use crate::object;
-use crate::patch::{self, Accepts, Patch};
+use crate::patch::{self, Accepts, Language, Patch};
 use crate::query::WriteOptions;
-use crate::quote::quoted;
+use crate::quote::{self, quoted};
 use crate::resource::Origin;
+use crate::rules;
 use crate::rules::scale::{self, Place};
 use crate::status::{FieldError, Status};
 
@@ -43,12 +44,10 @@ pub(super) async fn answer(call: &mut Call<'_>, asked: &Asked) -> Result<(u16, V
             (Wish::Whole(body), options)
         }
         _ => {
-            let content_type = match asked.header(http::header::CONTENT_TYPE) {
-                // A Scale is plain enough for both to mean the same.
-                "application/strategic-merge-patch+json" => "application/merge-patch+json",
-                other => other,
+            let language = match asked.header(http::header::CONTENT_TYPE) {
+                "application/strategic-merge-patch+json" => Language::Strategic,
+                other => patch::language(other, Accepts::Custom)?,
             };
-            let language = patch::language(content_type, Accepts::Custom)?;
             let (patch, options) = read_patch(call, asked, language)?;
             (Wish::Patch(patch), options)
         }
@@ -93,7 +92,23 @@ impl Rescale<'_> {
                 let force = self.options.force;
                 return apply::server_side_apply(Some(&tracked), config, &target, &manager, force);
             }
-            Wish::Patch(patch) => readable(patch::apply_patch(&live, patch, None)?)?,
+            Wish::Patch(patch) => {
+                let mut scale = patch::apply_patch(&live, patch, None)?;
+                match unreadable(patch, &mut scale) {
+                    None => scale,
+                    Some(why) => {
+                        // It is shown with its managers.
+                        let scale = patch::apply_patch(&tracked, patch, None)?;
+                        let shape = types().shape(SCALE_VERSION, "Scale");
+                        let shown = match patch {
+                            Patch::Strategic(patch) => quote::plain(patch),
+                            patch => patch::shown(&tracked, patch, &scale, shape),
+                        };
+                        let error = FieldError::invalid("patch", shown, why);
+                        return Err(Status::invalid("", "", "", &[error]));
+                    }
+                }
+            }
         };
         scale::forget_none(&mut wanted);
         apply::track_update(Some(&tracked), &mut wanted, &target, &manager);
@@ -101,20 +116,11 @@ impl Rescale<'_> {
     }
 }
 
-/// Only a number can say how many replicas are wanted.
-fn readable(scale: Value) -> Result<Value, Status> {
-    match scale.pointer("/spec/replicas") {
-        None | Some(Value::Null) => Ok(scale),
-        Some(Value::Number(count)) if count.is_i64() => Ok(scale),
-        Some(other) => {
-            let why = format!(
-                "json: cannot unmarshal {} into Go struct field ScaleSpec.spec.replicas of type \
-                 int32",
-                gojson::json_type(other)
-            );
-            let error = FieldError::invalid("patch", scale.to_string(), why);
-            Err(Status::invalid("", "", "", &[error]))
-        }
+/// Why a patched Scale is none.
+fn unreadable(patch: &Patch, scale: &mut Value) -> Option<String> {
+    match patch {
+        Patch::Strategic(_) => rules::restore(SCALE_VERSION, "Scale", scale).err(),
+        _ => rules::unreadable(SCALE_VERSION, "Scale", scale),
     }
 }
 

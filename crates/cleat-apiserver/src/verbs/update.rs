@@ -1,9 +1,11 @@
 //! Update and patch: read, change, check, write, and again if somebody was quicker.
 
 use bytes::Bytes;
+use cleat_dialect::gotypes::types;
 use serde_json::Value;
 
 use super::admitting::Asking;
+use super::intake::Repeats;
 use super::{Call, MODIFIED, RETRIES, create, delete, intake};
 use crate::apply;
 use crate::object;
@@ -262,35 +264,49 @@ impl Change for Replace<'_> {
 pub(crate) struct Patched<'a> {
     pub(crate) patch: Patch,
     pub(crate) options: &'a WriteOptions,
-    /// Fields that the patch itself names twice, as far as anybody wants to know.
+    /// What there is to say of fields that the patch itself names twice, as far as anybody wants to
+    /// know.
     pub(crate) repeated: Vec<String>,
 }
 
 impl Change for Patched<'_> {
     fn apply(&self, call: &mut Call<'_>, current: Option<&Value>) -> Result<Value, Status> {
-        let mut new = match (&self.patch, current) {
+        let (mut new, current) = match (&self.patch, current) {
             (Patch::Apply(config), current) => return self.apply_config(call, config, current),
-            (patch, Some(current)) => patch::apply_patch(current, patch, call.schema())?,
+            (patch, Some(current)) => (patch::apply_patch(current, patch, call.schema())?, current),
             (_, None) => return Err(call.not_found()),
         };
         let json = new.to_string().into_bytes();
         let validation = self.options.field_validation;
-        intake::check_kind(call, &new, &json)
-            .map_err(|refused| self.does_not_fit(call, &json, refused))?;
+        if let Patch::Strategic(_) = &self.patch {
+            // It goes into the struct of its kind, whatever it says to be.
+            rules::restore(&call.api_version(), &call.ty.kind, &mut new).map_err(|why| {
+                self.does_not_fit(call, current, &json, &Status::bad_request(why))
+            })?;
+        } else {
+            if call.ty.origin != Origin::Builtin && new.get("apiVersion").is_none() {
+                // Upstream asks for it where nobody expects a patch to have taken it.
+                return Err(Status::internal(
+                    "Object 'apiVersion' is missing in 'object has no apiVersion field'",
+                ));
+            }
+            intake::check_kind(call, &new, &json)
+                .map_err(|refused| self.does_not_fit(call, current, &json, &refused))?;
+        }
         if !self.repeated.is_empty() {
             if validation == FieldValidation::Strict {
                 let refused = Status::bad_request(strict::refusal(&self.repeated));
-                return Err(self.does_not_fit(call, &json, refused));
+                return Err(self.does_not_fit(call, current, &json, &refused));
             }
             call.warnings.extend(self.repeated.iter().cloned());
         }
         // What was made by a patch has every key once.
-        let text = intake::Text { json: &json, repeats: false };
+        let text = intake::Text { json: &json, repeats: &Repeats::None };
         new = intake::shape(call, new, Some(text), validation)
-            .map_err(|refused| self.does_not_fit(call, &json, refused))?;
+            .map_err(|refused| self.does_not_fit(call, current, &json, &refused))?;
         intake::check_name(call, &new)?;
         call.drop_repeated_owners(&mut new);
-        call.track(current, &mut new, &self.options.field_manager);
+        call.track(Some(current), &mut new, &self.options.field_manager);
         Ok(new)
     }
 
@@ -318,6 +334,12 @@ impl Patched<'_> {
         let mut merged = call.as_manager(&self.options.field_manager, |target, manager| {
             apply::server_side_apply(current, config, target, manager, force)
         })?;
+        if !self.repeated.is_empty() {
+            if self.options.field_validation == FieldValidation::Strict {
+                return Err(patch::refused_repeats(&self.repeated));
+            }
+            call.warnings.extend(self.repeated.iter().cloned());
+        }
         settle_identity(call, &mut merged)?;
         if call.ty.origin != Origin::Builtin {
             // It has the schema's shape already, or validation says where it has not.
@@ -331,16 +353,25 @@ impl Patched<'_> {
     }
 
     /// A patch whose result is no object of its kind: the patch is to blame, not the body.
-    fn does_not_fit(&self, call: &Call<'_>, patched: &[u8], refused: Status) -> Status {
-        let wrapped = format!(
-            "{0} in version \"{1}\" cannot be handled as a {0}: ",
-            call.ty.kind, call.version
-        );
-        let why = refused.message.strip_prefix(&wrapped);
-        let why = why.unwrap_or_else(|| intake::unwrapped(&refused.message, &call.ty.kind));
+    fn does_not_fit(
+        &self,
+        call: &Call<'_>,
+        current: &Value,
+        patched: &[u8],
+        refused: &Status,
+    ) -> Status {
+        let wrapped = format!("cannot be handled as a {}: ", call.ty.kind);
+        let why = match refused.message.split_once(&wrapped) {
+            Some((_, why)) => why,
+            None => intake::unwrapped(&refused.message, &call.ty.kind),
+        };
         let shown = match &self.patch {
             Patch::Strategic(patch) => quote::plain(patch),
-            _ => String::from_utf8_lossy(patched).into_owned(),
+            patch => {
+                let patched = serde_json::from_slice(patched).unwrap_or_default();
+                let shape = types().shape(&call.api_version(), &call.ty.kind);
+                patch::shown(current, patch, &patched, shape)
+            }
         };
         Status::invalid("", "", "", &[FieldError::invalid("patch", shown, why)])
     }

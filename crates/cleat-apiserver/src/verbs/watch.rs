@@ -11,6 +11,7 @@ mod tests;
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -60,6 +61,8 @@ struct Watcher {
     /// What was there when the watch began, until it has been told.
     initial: Option<Initial>,
     pending: Option<Bytes>,
+    /// Where events that were told are counted.
+    told: Arc<AtomicU64>,
     deadline: Instant,
     // What a watch waits for beside news is set up once: thousands wake for one event, each to wait
     // again.
@@ -68,6 +71,8 @@ struct Watcher {
     next_bookmark: Option<Pin<Box<Sleep>>>,
     /// What happened before this watch began is not told yet.
     behind: bool,
+    /// As much was read at once as may be, and nothing of it was to be told.
+    hurried: bool,
     first: bool,
     ended: bool,
 }
@@ -115,11 +120,13 @@ pub(crate) fn watch(
         watch,
         initial,
         pending: None,
+        told: server.metrics.watch_events(&call.ty, &call.version),
         deadline,
         stop: Box::pin(server.stopping()),
         end: Box::pin(sleep_until(deadline)),
         next_bookmark: query.bookmarks.then(|| Box::pin(sleep_until(next_bookmark(now, deadline)))),
         behind: query.bookmarks && query.after.is_some(),
+        hurried: false,
         first: true,
         ended: false,
     };
@@ -168,7 +175,14 @@ impl Watcher {
             }
             if self.behind {
                 self.catch_up();
+                if self.pending.is_none() {
+                    tokio::task::yield_now().await;
+                }
                 continue;
+            }
+            if self.hurried {
+                self.hurried = false;
+                tokio::task::yield_now().await;
             }
             tokio::select! {
                 // News last: it may never end, and the others must be heard all the same.
@@ -256,14 +270,14 @@ impl Watcher {
         match news {
             Ok(event) => {
                 self.event(&event, &mut out);
-                for _ in 1..AT_ONCE {
-                    if out.len() >= CHUNK {
-                        break;
-                    }
+                let mut read = 1;
+                while read < AT_ONCE && out.len() < CHUNK {
                     // What goes wrong here goes wrong again at the next look.
                     let Ok(Some(event)) = self.watch.try_next() else { break };
                     self.event(&event, &mut out);
+                    read += 1;
                 }
+                self.hurried = read == AT_ONCE && out.is_empty();
             }
             Err(WatchError::Compacted(compacted)) => self.fall_behind(compacted.floor, &mut out),
             Err(_) => self.ended = true,
@@ -319,6 +333,7 @@ impl Watcher {
 
     fn render(&mut self, kind: &str, stored: &Bytes, out: &mut BytesMut) {
         if self.form == Form::Whole {
+            self.told.fetch_add(1, Ordering::Relaxed);
             out.put_slice(br#"{"type":""#);
             out.put_slice(kind.as_bytes());
             out.put_slice(br#"","object":"#);
@@ -339,6 +354,7 @@ impl Watcher {
         };
         let shown = presenter.event(object, self.first);
         self.first = false;
+        self.told.fetch_add(1, Ordering::Relaxed);
         line(kind, shown.to_string().as_bytes(), out);
     }
 
@@ -365,6 +381,7 @@ impl Watcher {
                 presenter.event(object, self.first)
             }
         };
+        self.told.fetch_add(1, Ordering::Relaxed);
         line("BOOKMARK", mark.to_string().as_bytes(), out);
     }
 }

@@ -36,6 +36,8 @@ pub(super) async fn clean(
     let keep = Keep::Secret { namespace: namespace(agent_namespace, &records, &here) };
     // A record that was worked off, or of which all was declared to stay, says nothing of the agent.
     let all = include_kept || agent;
+    let own: Vec<LeftoverRecord> =
+        records.iter().filter(|one| one.spec.cluster_id == here).cloned().collect();
     let chosen = choose(records, &here, all).map_err(|no| Refused(no.to_string()))?;
     for name in &chosen.done {
         eprintln!("{name} was worked off before");
@@ -50,7 +52,7 @@ pub(super) async fn clean(
             cluster_id: here,
             records: chosen.records,
             include_kept,
-            hub_server,
+            hub_server: hub_server.clone(),
             agent: agent.then(|| keep.clone()),
         };
         let done = clean::clean(job, |id, why| eprintln!("waits for {id}: {why}")).await;
@@ -63,10 +65,7 @@ pub(super) async fn clean(
             println!("stays: {id} ({why})");
         }
         for id in &report.agent {
-            match &joined {
-                Some(name) => println!("stays: {id} (it is the agent's own, and {name} is joined)"),
-                None => println!("stays: {id} (it is the agent's own; --agent takes it away)"),
-            }
+            println!("stays: {id} (it is the agent's own; --agent takes it away)");
         }
         if !report.stuck.is_empty() {
             let stuck: Vec<String> =
@@ -77,7 +76,7 @@ pub(super) async fn clean(
         println!("{} of {} objects are gone", report.gone, report.objects);
     }
     // The agent of a cluster that is joined is to be there.
-    if joined.is_none() && has_agent(cluster_client, &keep).await {
+    if joined.is_none() && has_agent(cluster_client, &keep, &own, hub_server.as_deref()).await {
         eprintln!(
             "the agent's credentials are still on the cluster, and so may be the agent and its \
              rights; --agent takes them away"

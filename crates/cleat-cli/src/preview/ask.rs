@@ -12,7 +12,7 @@ use cleat_api::removalpreview::{
     PLAN_LABEL, RemovalPreview, RemovalPreviewSpec, RemovalPreviewStatus, UNANSWERED,
 };
 use cleat_core::id::{Id, Target};
-use cleat_core::preview::{Believed, Part, plan_hash};
+use cleat_core::preview::{Believed, Part, joined, plan_hash};
 use cleat_core::write::{Action, Propagation, Side, Write};
 use cleat_runtime::execute::Executor;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 
 use super::questions::{Question, Questions, questions};
 use super::{Subject, direct};
+use crate::Refused;
 use crate::bar::{Line, bar};
 use crate::connection::{executor, perform};
 
@@ -159,32 +160,29 @@ pub(crate) async fn ask(
         async move { anyhow::Ok((put(executor, &one.cluster, spec).await?, one)) }
     });
     // In the order of the questions, whichever the hub takes first.
-    let asked: Vec<(Asked, Answer)> =
+    let put: Vec<(Result<Asked, String>, Answer)> =
         futures::stream::iter(put).buffered(AT_ONCE).try_collect().await?;
+    let mut asked: Vec<(Asked, Answer)> = Vec::new();
+    for (question, one) in put {
+        match question {
+            Ok(question) => asked.push((question, one)),
+            // One cluster that cannot be asked is no reason to know nothing of the others.
+            Err(why) => {
+                let answer = RemovalPreviewStatus { problems: vec![why], ..Default::default() };
+                told.push(Answer { answer: Some(answer), ..one });
+            }
+        }
+    }
     let on_hub: Vec<Asked> = asked.iter().map(|(question, _)| question.clone()).collect();
     let mut answers = answers(hub_client, on_hub.clone(), patience).await?;
     let silent = on_hub.iter().filter(|one| !answers.contains_key(&one.name));
     let silent: BTreeSet<String> = silent.map(|one| one.name.clone()).collect();
-    let mut clusters: BTreeMap<String, Answer> = BTreeMap::new();
-    let answered = asked.into_iter().map(|(question, mut one)| {
-        one.answer = answers.remove(&question.name);
-        if one.answer.is_some() {
-            one.believed.clear();
-        }
-        one
+    let answered = asked.into_iter().map(|(question, one)| {
+        let answer = answers.remove(&question.name);
+        Answer { answer, ..one }
     });
-    for one in answered.chain(told) {
-        match clusters.get_mut(&one.cluster) {
-            // Several works of one set, or several policies, on one cluster.
-            Some(before) => {
-                before.answer = joined(before.answer.take(), one.answer);
-                before.believed.extend(one.believed);
-                before.notes.extend(one.notes);
-            }
-            None => drop(clusters.insert(one.cluster.clone(), one)),
-        }
-    }
-    let mut foreseen = Foreseen::of(subject, by, clusters.into_values().collect(), general);
+    let clusters = by_cluster(answered.chain(told));
+    let mut foreseen = Foreseen::of(subject, by, clusters, general);
     foreseen.asked = on_hub;
     let label = subject.label(&foreseen.plan);
     let named = foreseen.asked.iter().map(|question| {
@@ -259,17 +257,30 @@ fn progress(concerned: usize, waiting: &BTreeSet<&str>) -> String {
     line
 }
 
-/// One silent part makes the whole unknown.
-fn joined(
-    one: Option<RemovalPreviewStatus>,
-    other: Option<RemovalPreviewStatus>,
-) -> Option<RemovalPreviewStatus> {
-    let (mut one, other) = (one?, other?);
-    one.objects.extend(other.objects);
-    one.problems.extend(other.problems);
-    one.notes.extend(other.notes);
-    one.more += other.more;
-    Some(one)
+/// Several works of one set, or several policies, may be on one cluster. What the hub believes to be there
+/// counts where not everything was answered: none of it is lost because part of it was.
+fn by_cluster(all: impl Iterator<Item = Answer>) -> Vec<Answer> {
+    let mut clusters: BTreeMap<String, (Vec<Option<RemovalPreviewStatus>>, Answer)> =
+        BTreeMap::new();
+    for mut one in all {
+        let part = one.answer.take();
+        match clusters.get_mut(&one.cluster) {
+            Some((parts, before)) => {
+                parts.push(part);
+                before.believed.extend(one.believed);
+                before.notes.extend(one.notes);
+            }
+            None => drop(clusters.insert(one.cluster.clone(), (vec![part], one))),
+        }
+    }
+    let whole = |(parts, mut one): (Vec<Option<RemovalPreviewStatus>>, Answer)| {
+        one.answer = joined(parts);
+        if one.answer.is_some() {
+            one.believed.clear();
+        }
+        one
+    };
+    clusters.into_values().map(whole).collect()
 }
 
 fn on(cluster: &str, name: &str, write: Write) -> Action {
@@ -282,7 +293,12 @@ fn on(cluster: &str, name: &str, write: Write) -> Action {
     Action { side: Side::Hub, target: Target { version: "v1alpha1".to_owned(), id }, write }
 }
 
-async fn put(executor: &Executor, cluster: &str, spec: RemovalPreviewSpec) -> Result<Asked> {
+/// Puts a question; inside is why the hub does not take it.
+async fn put(
+    executor: &Executor,
+    cluster: &str,
+    spec: RemovalPreviewSpec,
+) -> Result<Result<Asked, String>> {
     let name = format!("preview-{}", &uuid::Uuid::new_v4().simple().to_string()[..10]);
     let end = Timestamp::now().checked_add(KEPT)?;
     let end = Timestamp::from_second(end.as_second())?;
@@ -292,9 +308,12 @@ async fn put(executor: &Executor, cluster: &str, spec: RemovalPreviewSpec) -> Re
         "metadata": { "name": name, "namespace": cluster }, "spec": spec,
     });
     let what = format!("ask cluster {cluster}");
-    let put = perform(executor, &what, on(cluster, &name, Write::Create(object))).await?;
+    let put = match perform(executor, &what, on(cluster, &name, Write::Create(object))).await {
+        Err(error) if error.is::<Refused>() => return Ok(Err(error.to_string())),
+        put => put?,
+    };
     let uid = put.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
-    Ok(Asked { cluster: cluster.to_owned(), name, uid: uid.to_owned() })
+    Ok(Ok(Asked { cluster: cluster.to_owned(), name, uid: uid.to_owned() }))
 }
 
 /// Takes questions back that nobody needs any more. If that does not work they expire by themselves.
@@ -320,25 +339,23 @@ pub(super) async fn earlier(
     let api: Api<RemovalPreview> = Api::all(hub_client.clone());
     let of_plan = ListParams::default().labels(&format!("{PLAN_LABEL}={}", subject.label(plan)));
     let found = api.list(&of_plan).await.context("look for the plan")?.items;
-    let mut parts: BTreeMap<String, Part> = BTreeMap::new();
+    let mut clusters: BTreeMap<String, (Vec<Option<RemovalPreviewStatus>>, Believed)> =
+        BTreeMap::new();
     for one in found {
         let cluster = one.namespace().unwrap_or_default();
         let unanswered = one.annotations().get(UNANSWERED).cloned();
         let answered = unanswered.is_none();
-        let believed = unanswered.and_then(|text| Believed::parse(&text)).unwrap_or_default();
         let answer = one.status.filter(|status| answered && status.answered_at.is_some());
-        match parts.get_mut(&cluster) {
-            Some(before) => {
-                before.answer = joined(before.answer.take(), answer);
-                // All that did not answer in a cluster bear the same.
-                if !answered {
-                    before.believed = believed;
-                }
-            }
-            None => drop(parts.insert(cluster.clone(), Part { cluster, answer, believed })),
+        let (parts, believed) = clusters.entry(cluster).or_default();
+        parts.push(answer);
+        // All that did not answer in a cluster bear the same.
+        if let Some(text) = unanswered {
+            *believed = Believed::parse(&text).unwrap_or_default();
         }
     }
-    Ok((!parts.is_empty()).then(|| parts.into_values().collect()))
+    let part = |(cluster, (parts, believed))| Part { cluster, answer: joined(parts), believed };
+    let parts: Vec<Part> = clusters.into_iter().map(part).collect();
+    Ok((!parts.is_empty()).then_some(parts))
 }
 
 #[cfg(test)]
@@ -355,6 +372,25 @@ mod tests {
         };
         assert_ne!(plan(RemoveStrategy::Needless), plan(RemoveStrategy::Required));
         assert_eq!(plan(RemoveStrategy::Required), plan(RemoveStrategy::Required));
+    }
+
+    /// What an answered question was about was shown neither as answered nor as believed.
+    #[test]
+    fn what_is_believed_was_lost_where_one_of_two_questions_was_answered() {
+        let one = |name: &str, answer: Option<RemovalPreviewStatus>| {
+            let believed = vec![LeftObject { name: name.to_owned(), ..LeftObject::default() }];
+            Answer { cluster: "c1".to_owned(), answer, believed, notes: vec![] }
+        };
+        let answered = || Some(RemovalPreviewStatus::default());
+        let told = |all: [Answer; 2]| {
+            let mut clusters = by_cluster(all.into_iter());
+            let Answer { answer, believed, .. } = clusters.remove(0);
+            let names: Vec<String> = believed.into_iter().map(|one| one.name).collect();
+            (answer.is_some(), names.join(" "))
+        };
+        assert_eq!(told([one("a", answered()), one("b", None)]), (false, "a b".to_owned()));
+        assert_eq!(told([one("a", None), one("b", answered())]), (false, "a b".to_owned()));
+        assert_eq!(told([one("a", answered()), one("b", answered())]), (true, String::new()));
     }
 
     #[test]

@@ -26,7 +26,7 @@ const HERE: &str = "this cluster";
 pub(super) async fn answer(client: &Client, subject: &Subject) -> Result<Option<Answer>> {
     let status = match subject {
         Subject::Template { namespace, name } => template(client, namespace, name).await?,
-        Subject::Object { kind, namespace, name } => {
+        Subject::Object { kind, namespace, name, .. } => {
             Some(object(client, subject, kind, namespace.as_deref(), name).await?)
         }
         _ => None,

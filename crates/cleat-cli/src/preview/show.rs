@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::IsTerminal as _;
+use std::io::IsTerminal;
 
 use cleat_api::removalpreview::{PreviewVerdict, PreviewedObject};
 use cleat_core::number::number;
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use super::ask::{Answer, Foreseen};
 
-/// Whether whoever reads it sees colours.
-pub(super) fn colours() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+/// Whether whoever reads it there sees colours.
+pub(crate) fn colours(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() && std::env::var_os("NO_COLOR").is_none()
 }
 
-pub(super) fn text(foreseen: &Foreseen, colours: bool) -> String {
+pub(crate) fn text(foreseen: &Foreseen, colours: bool) -> String {
     let mut text = String::new();
     for one in &foreseen.clusters {
         cluster(&mut text, one, colours);

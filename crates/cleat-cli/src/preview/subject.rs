@@ -5,6 +5,7 @@ use std::fmt;
 use anyhow::Result;
 use cleat_api::managedcluster::RemoveStrategy;
 use cleat_core::digest::digest;
+use cleat_core::id::Id;
 use cleat_core::number::number;
 use kube::Client;
 use serde_json::Value;
@@ -56,6 +57,9 @@ pub(crate) enum Subject {
     Object {
         /// As it was typed.
         kind: String,
+        /// What the server calls it, as `resource.group`, once it was asked: people may type it in
+        /// many ways.
+        served: Option<String>,
         namespace: Option<String>,
         name: String,
     },
@@ -103,7 +107,7 @@ impl Subject {
             }
             _ => {
                 let namespace = namespace.map(ToOwned::to_owned);
-                Self::Object { kind: typed.to_owned(), namespace, name }
+                Self::Object { kind: typed.to_owned(), served: None, namespace, name }
             }
         })
     }
@@ -134,12 +138,18 @@ fn without_version(group: &str) -> &str {
 }
 
 impl Subject {
-    /// The same, without a namespace if it lives in none, whatever was typed or is usual.
+    /// The same as the server calls it, and without a namespace if it lives in none, whatever was typed
+    /// or is usual.
     pub(crate) async fn placed(self, client: &Client) -> Result<Self> {
-        let Self::Object { kind, namespace: Some(namespace), name } = self else { return Ok(self) };
-        let namespace = locate(client, &kind, &name, &namespace).await?.id.namespace;
+        let Self::Object { kind, served: None, namespace, name } = self else { return Ok(self) };
+        let typed = namespace.as_deref().unwrap_or_default();
+        let Id { group, resource, namespace, .. } = locate(client, &kind, &name, typed).await?.id;
+        let served = match group.as_str() {
+            "" => resource,
+            group => format!("{resource}.{group}"),
+        };
         let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
-        Ok(Self::Object { kind, namespace, name })
+        Ok(Self::Object { kind, served: Some(served), namespace, name })
     }
 
     /// What somebody tried who looked at it.
@@ -155,6 +165,9 @@ impl Subject {
         match self {
             Self::Apply { documents, how } => {
                 format!("{self} {how:?} {}", digest(&documents.as_slice().into()))
+            }
+            Self::Object { served: Some(served), namespace, name, .. } => {
+                format!("{served} {}/{name}", namespace.as_deref().unwrap_or_default())
             }
             _ => self.to_string(),
         }
@@ -177,14 +190,16 @@ impl fmt::Display for Subject {
             Self::Apply { documents, .. } => {
                 return write!(f, "{} to apply", number(documents.len(), "object", "objects"));
             }
-            Self::Object { kind, namespace: None, name } => return write!(f, "{kind} {name}"),
+            Self::Object { kind, namespace: None, name, .. } => return write!(f, "{kind} {name}"),
             Self::Work { cluster, name } => ("manifestwork", cluster, name),
             Self::ReplicaSet { namespace, name } => ("manifestworkreplicaset", namespace, name),
             Self::Policy { namespace, name } => ("policy", namespace, name),
             Self::Template { namespace, name } => ("configurationpolicy", namespace, name),
             Self::Binding { namespace, name } => ("placementbinding", namespace, name),
             Self::Placement { namespace, name } => ("placement", namespace, name),
-            Self::Object { kind, namespace: Some(namespace), name } => (&**kind, namespace, name),
+            Self::Object { kind, namespace: Some(namespace), name, .. } => {
+                (&**kind, namespace, name)
+            }
         };
         write!(f, "{kind} {namespace}/{name}")
     }
@@ -227,6 +242,7 @@ mod tests {
         for kind in ["pod", "policies.example.com", "placements.example.com"] {
             let object = Subject::Object {
                 kind: kind.to_owned(),
+                served: None,
                 namespace: namespace.clone(),
                 name: name.clone(),
             };

@@ -41,6 +41,11 @@ impl Progress {
         });
     }
 
+    /// The hub does not answer, which changes nothing about what it does.
+    pub(super) fn silent(&mut self, why: &str) {
+        self.line.show(format!("{}: waits for the hub to answer: {why}", self.name));
+    }
+
     pub(super) fn end(&mut self) {
         self.line.end();
     }

@@ -14,6 +14,7 @@ use super::object::{self, Thing, Trail, id, id_of, list, text};
 use super::question::{Found, Look, Place, Unread};
 use super::tree::{Node, Reason, Weight};
 use super::{Wish, ago, conditions};
+use crate::id::Id;
 use crate::number::number;
 
 pub(super) const GROUP: &str = "cluster.open-cluster-management.io";
@@ -248,17 +249,25 @@ pub(super) fn held(look: &Look<'_>, thing: &Thing<'_>) -> Node {
     node.with(children)
 }
 
-/// Whether what is reached as the cluster is the one that is meant; what stands in the way if not.
-pub(super) fn identity(look: &Look<'_>, name: &str) -> Option<Node> {
+/// Whether what is reached as the cluster that a thing on the hub is for is the one that is meant; what
+/// stands in the way if not.
+pub(super) fn identity(look: &Look<'_>, thing: &Thing<'_>) -> Option<Node> {
+    let name = &*thing.id.namespace;
     let system = id("", "namespaces", "", "kube-system");
     let unknown = |why: String| {
         let unread = Unread { why, forbidden: false };
         Node::unread(&format!("what is on cluster {name}"), &unread)
     };
     if look.cluster != Some(name) {
-        let why =
-            "it was not said how the cluster is reached; --cluster and --cluster-kubeconfig do";
-        return Some(unknown(why.to_string()));
+        let why = "it was not said how the cluster is reached: by a context of its name, or \
+             --cluster-kubeconfig";
+        let Id { resource, name: of, .. } = &thing.id;
+        let mut command = format!("cleat explain {resource}/{of} -n {name}");
+        // From elsewhere this leads on; whoever has typed just that has to say more.
+        if look.subject == Some(&thing.id) {
+            command.push_str(" --cluster-kubeconfig FILE");
+        }
+        return Some(unknown(why.to_string()).act("you", "look there as well", Some(command)));
     }
     let uid = match look.object(Place::Cluster, &system) {
         Found::Pending => return Some(Node::default()),

@@ -30,7 +30,7 @@ pub enum Foretold {
 /// Of the finalizers of these objects, those that would hold them up for longer than a controller
 /// takes.
 pub fn foretell(held: &BTreeMap<Id, Value>, seen: &Seen) -> Foretold {
-    let look = Look::new(seen, None, Timestamp::UNIX_EPOCH);
+    let look = Look::new(seen, None, None, Timestamp::UNIX_EPOCH);
     let mut told: BTreeMap<Id, BTreeMap<String, String>> = BTreeMap::new();
     for (id, object) in held {
         let thing = Thing { place: Place::Here, id: id.clone(), object };

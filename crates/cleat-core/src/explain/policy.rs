@@ -122,7 +122,7 @@ fn template_there(look: &Look<'_>, thing: &Thing<'_>, name: &str, trail: &Trail)
     if thing.place == Place::Cluster || is_cluster(look, namespace) != Some(true) {
         return Vec::new();
     }
-    match cluster::identity(look, namespace) {
+    match cluster::identity(look, thing) {
         Some(unknown) => vec![Node { weight: Weight::Note, ..unknown }],
         None => vec![object::tell(look, Place::Cluster, &at_home, Wish::There, trail)],
     }
@@ -238,7 +238,7 @@ pub(super) fn going(look: &Look<'_>, thing: &Thing<'_>, finalizer: &str, trail: 
     let hub_copy = is_cluster(look, &thing.id.namespace) == Some(true);
     let (place, unknown) = if hub_copy && thing.place == Place::Here {
         children.extend(cluster::reach(look, &thing.id.namespace));
-        (Place::Cluster, cluster::identity(look, &thing.id.namespace))
+        (Place::Cluster, cluster::identity(look, thing))
     } else {
         (thing.place, None)
     };

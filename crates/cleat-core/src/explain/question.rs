@@ -127,14 +127,21 @@ pub(super) struct List<'a> {
 pub(super) struct Look<'a> {
     seen: &'a Seen,
     missing: RefCell<BTreeSet<Question>>,
+    /// What is asked about, if it is one thing.
+    pub(super) subject: Option<&'a Id>,
     /// Which cluster is asked.
     pub(super) cluster: Option<&'a str>,
     pub(super) now: Timestamp,
 }
 
 impl<'a> Look<'a> {
-    pub(super) fn new(seen: &'a Seen, cluster: Option<&'a str>, now: Timestamp) -> Self {
-        Self { seen, missing: RefCell::default(), cluster, now }
+    pub(super) fn new(
+        seen: &'a Seen,
+        subject: Option<&'a Id>,
+        cluster: Option<&'a str>,
+        now: Timestamp,
+    ) -> Self {
+        Self { seen, missing: RefCell::default(), subject, cluster, now }
     }
 
     pub(super) fn missing(&self) -> BTreeSet<Question> {

@@ -88,6 +88,33 @@ fn what_cannot_be_read_is_never_taken_for_absent() {
     }
 }
 
+/// It ended in what was not said, and not in what to type.
+#[test]
+fn a_chain_that_leads_to_a_cluster_ended_without_a_command() {
+    for (name, command) in [
+        ("a cluster cannot leave", "cleat explain manifestworks/shop -n c1"),
+        (
+            "a work waits for an object on the cluster",
+            "cleat explain manifestworks/shop -n c1 --cluster-kubeconfig FILE",
+        ),
+    ] {
+        let mut case = cases::all().into_iter().find(|case| case.name == name).unwrap();
+        case.subject.cluster = None;
+        let (mut explanation, _) = told(&case, |question| case.servers.answer(question));
+        let commands = |told: &Explanation| -> Vec<String> {
+            let shown = text(&told.tree, Style::Plain);
+            shown.lines().filter(|line| line.contains("cleat explain ")).map(String::from).collect()
+        };
+        let shown = commands(&explanation);
+        assert!(shown.iter().any(|line| line.trim_end().ends_with(command)), "{name}: {shown:?}");
+        let contexts = Contexts { here: Some("hub".into()), cluster: None };
+        contexts.in_commands(&mut explanation.tree);
+        let shown = commands(&explanation);
+        let expected = format!("{command} --context hub");
+        assert!(shown.iter().any(|line| line.trim_end().ends_with(&expected)), "{name}: {shown:?}");
+    }
+}
+
 #[test]
 fn no_server_writes_to_the_terminal_but_text() {
     let node = Node::note("a\u{1b}[31mb\nc\u{7}d");

@@ -206,7 +206,13 @@ impl Contexts {
                         *command = format!("kubectl --context {context} {rest}");
                     }
                 }
-                (None, None) => {}
+                (None, None) => {
+                    if let (Some(context), true) =
+                        (&self.here, command.starts_with("cleat explain "))
+                    {
+                        *command = format!("{command} --context {context}");
+                    }
+                }
             }
         }
         for child in &mut tree.children {

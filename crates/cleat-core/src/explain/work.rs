@@ -61,7 +61,7 @@ pub(super) fn standing(look: &Look<'_>, thing: &Thing<'_>, trail: &Trail) -> Vec
 
 /// The manifests of which a condition does not hold.
 fn manifests(look: &Look<'_>, thing: &Thing<'_>, kind: &str, trail: &Trail) -> Vec<Node> {
-    let elsewhere = cluster::identity(look, &thing.id.namespace);
+    let elsewhere = cluster::identity(look, thing);
     let mut children = Vec::new();
     let mut beyond = 0_usize;
     for manifest in thing.list("/status/resourceStatus/manifests") {
@@ -111,7 +111,7 @@ pub(super) fn going(look: &Look<'_>, thing: &Thing<'_>, trail: &Trail) -> Node {
         }
         children.push(Node::blocks(Reason::RemovalPending, says));
     }
-    children.extend(match cluster::identity(look, cluster) {
+    children.extend(match cluster::identity(look, thing) {
         Some(unknown) => vec![unknown],
         None => on_the_cluster(look, thing, trail),
     });

@@ -11,6 +11,7 @@ mod choose;
 mod copies;
 mod holders;
 mod report;
+mod whose;
 
 use alloc::borrow::ToOwned as _;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -20,7 +21,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use cleat_api::appliedmanifestwork::{AppliedManifestWork, Origin};
-use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Part, Stays, condition};
+use cleat_api::leftoverrecord::{LeftObject, LeftoverRecord, Part, Stays};
 use cleat_api::managedcluster::RemoveStrategy;
 use serde_json::{Value, json};
 
@@ -28,15 +29,15 @@ pub use self::choose::{Chosen, Refusal, choose, ledgers};
 pub use self::copies::copies_on_record;
 pub use self::holders::{Holder, Holders};
 pub use self::report::{Report, report, said, to_do};
-use crate::condition::holds;
+pub use self::whose::{Lodging, agent_is_ours};
 use crate::id::{Id, Target};
 use crate::protection::denial::Protected;
-use crate::work::contents::{Contents, is_namespace};
+use crate::work::contents::Contents;
 use crate::work::kind_order::removal_rank;
 use crate::work::ledger::LEDGER_FINALIZER;
 use crate::work::observed::Owner;
 use crate::work::ownership::ledger_named;
-use crate::work::retire::{is_awaited, is_inside};
+use crate::work::retire::{is_awaited, is_holder, is_inside};
 use crate::write::{Action, Plan, Propagation, Side, Write};
 
 /// What becomes of one object.
@@ -80,7 +81,7 @@ pub struct Observed {
     pub policies: BTreeMap<String, Vec<LeftObject>>,
     /// By object. One that is missing here was not looked at.
     pub live: BTreeMap<Id, Look>,
-    /// What the namespaces hold whose turn it is.
+    /// What the namespaces and definitions hold whose turn it is.
     pub contents: BTreeMap<Id, Contents>,
     /// The templates of the policies on record, found by their marks ([`copies_on_record`]).
     pub found: Vec<LeftObject>,
@@ -250,6 +251,9 @@ pub fn fates(seen: &Observed) -> Vec<(LeftObject, Fate)> {
         {
             *fate = Fate::Stays(format!("it holds what stays: {inside}"));
         }
+        if *fate == Fate::Delete && is_holder(&holder) {
+            *fate = by_contents(seen.contents.get(&holder));
+        }
     }
     all
 }
@@ -257,9 +261,7 @@ pub fn fates(seen: &Observed) -> Vec<(LeftObject, Fate)> {
 /// Whether only records that were worked off know of an object. What stayed then stayed for a reason,
 /// which nobody may remember: who looks at such a record again does not want it gone.
 fn is_worked_off(seen: &Observed, object: &LeftObject) -> bool {
-    let is_done = |one: &LeftoverRecord| {
-        one.status.as_ref().is_some_and(|status| holds(&status.conditions, condition::CLEANED))
-    };
+    let is_done = report::is_settled;
     let knows = |one: &LeftoverRecord| {
         one.spec.objects.iter().any(|it| (id(it), &it.uid) == (id(object), &object.uid))
     };
@@ -342,10 +344,12 @@ fn fate(seen: &Observed, object: &LeftObject) -> Fate {
         let finalizers = finalizers.into_iter().flatten().filter_map(Value::as_str);
         return Fate::Going(finalizers.map(ToString::to_string).collect());
     }
-    if !is_namespace(&id) {
-        return Fate::Delete;
-    }
-    match seen.contents.get(&id) {
+    Fate::Delete
+}
+
+/// What becomes of a namespace or a definition, as far as what it holds decides.
+fn by_contents(contents: Option<&Contents>) -> Fate {
+    match contents {
         Some(Contents::Ours) => Fate::Delete,
         Some(Contents::Waiting(what)) => Fate::Going([format!("what it holds: {what}")].into()),
         Some(foreign @ Contents::Foreign(_)) => Fate::Stays(foreign.why_kept().unwrap_or_default()),
@@ -370,12 +374,12 @@ fn policy_of_today<'a>(seen: &'a Observed, object: &LeftObject) -> Option<&'a st
     holder.map(|(name, _)| name.as_str())
 }
 
-/// The namespaces whose turn it is, so that somebody has to look into them.
-pub fn namespaces_due(seen: &Observed) -> Vec<Id> {
+/// The namespaces and definitions whose turn it is, so that somebody has to look into them.
+pub fn holders_due(seen: &Observed) -> Vec<Id> {
     let fates = fates(seen);
     let due = Due::now(seen, &fates);
     let open = fates.iter().filter(|(_, fate)| !fate.is_settled());
-    let open = open.filter(|(object, _)| is_namespace(&id(object)) && due.is(object));
+    let open = open.filter(|(object, _)| is_holder(&id(object)) && due.is(object));
     open.map(|(object, _)| id(object)).collect()
 }
 

@@ -86,7 +86,8 @@ fn unreachable(seen: &Observed) -> Option<(&'static str, String)> {
     let since = seen.silent_since().map(|since| format!(" since {since:.0}")).unwrap_or_default();
     let message = format!(
         "The cluster is unreachable{since}, and what is not seen gone is not gone. It goes on when \
-         the cluster is back. If it never will be: `cleat unjoin {name} --cluster-destroyed`."
+         the cluster is back; if its certificate has expired by then, after `cleat join {name} \
+         --again` there. If it never will be: `cleat unjoin {name} --cluster-destroyed`."
     );
     Some((reason::CLUSTER_UNREACHABLE, message))
 }

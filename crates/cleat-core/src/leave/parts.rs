@@ -121,12 +121,16 @@ pub struct Observed {
     pub contents: Contents,
 }
 
-/// What goes next. An empty plan: nothing more can be done, or nothing is left.
+/// What goes next. An empty plan: nothing more can be done, or nothing is left, or not everything can be
+/// seen: what is not seen may be what the rest has to hang on.
 ///
 /// An agent that runs in its Deployment may end as soon as that goes. So everything hangs on one thing
 /// before that is deleted, in one request: until then an agent that starts again has all it needs to go
 /// on, and after it nobody has to.
 pub fn plan(seen: &Observed) -> Plan {
+    if !OwnPart::ALL.into_iter().all(|part| seen.is_seen(part)) {
+        return Plan::new();
+    }
     let delete = |part: OwnPart| -> Option<Action> {
         let live = seen.live(part).filter(|live| !is_going(live))?;
         let uid = live.pointer("/metadata/uid").and_then(Value::as_str)?.to_string();
@@ -179,6 +183,21 @@ pub fn plan(seen: &Observed) -> Plan {
 }
 
 impl Observed {
+    /// Nothing of it can be seen, as by an agent whose account or rights are gone.
+    pub fn is_out_of_sight(&self) -> bool {
+        !OwnPart::ALL.into_iter().any(|part| self.is_seen(part))
+    }
+
+    /// Whether its namespace may go cannot be told, because nobody can see what is in it.
+    pub fn is_blurred(&self) -> bool {
+        let namespace = self.live(OwnPart::Namespace).filter(|live| !is_going(live));
+        namespace.is_some() && matches!(self.contents, Contents::Unknown(_))
+    }
+
+    fn is_seen(&self, part: OwnPart) -> bool {
+        matches!(self.parts.get(&part), Some(Seen::Present(_) | Seen::Absent))
+    }
+
     fn live(&self, part: OwnPart) -> Option<&Value> {
         match self.parts.get(&part) {
             Some(Seen::Present(live)) => Some(live),

@@ -21,6 +21,8 @@ pub struct Verdict {
     pub status: Option<Action>,
     /// Look again after this long, even if nothing changes.
     pub wake: Option<SignedDuration>,
+    /// All decisions were found to be as they should.
+    pub settled: bool,
 }
 
 /// When to try again what did not work.
@@ -37,7 +39,7 @@ pub fn report(
 ) -> Verdict {
     let wish = &seen.wish;
     if wish.elsewhere || wish.deleting {
-        return Verdict { status: None, wake: None };
+        return Verdict { status: None, wake: None, settled: false };
     }
     let failed = done.iter().flatten().any(|outcome| {
         // After these, what is new is on its way to us.
@@ -53,6 +55,10 @@ pub fn report(
     });
     let wake = [until, again, failed.then_some(RETRY)].into_iter().flatten().min();
 
+    let settled = plan.is_empty()
+        && doubt.is_none()
+        && selection.is_ok_and(|selection| settled(seen, selection));
+
     let before: PlacementStatus = serde_json::from_value(wish.status.clone()).unwrap_or_default();
     let mut conditions = before.conditions.clone();
     let told = match selection {
@@ -65,23 +71,24 @@ pub fn report(
             json!({ "conditions": conditions })
         }
         // Whoever reads the count takes decisions that list fewer for unfinished.
-        Ok(selection) if plan.is_empty() && settled(seen, selection) => {
+        Ok(selection) if settled => {
             say(&mut conditions, satisfied(seen, selection), wish.generation, seen.now);
             say(&mut conditions, configured(), wish.generation, seen.now);
             status(seen, selection, &conditions)
         }
-        Ok(_) => return Verdict { status: None, wake },
+        Ok(_) => return Verdict { status: None, wake, settled },
     };
     let same = told
         .as_object()
         .is_some_and(|told| told.iter().all(|(key, value)| wish.status.get(key) == Some(value)));
     if same {
-        return Verdict { status: None, wake };
+        return Verdict { status: None, wake, settled };
     }
     let metadata = json!({ "uid": wish.uid, "resourceVersion": wish.resource_version });
     let patch = json!({ "metadata": metadata, "status": told });
     let write = Write::MergeStatus(patch);
-    Verdict { status: Some(Action { side: Side::Hub, target: wish.target(), write }), wake }
+    let status = Some(Action { side: Side::Hub, target: wish.target(), write });
+    Verdict { status, wake, settled }
 }
 
 fn status(seen: &Observed, selection: &Selection, conditions: &[Condition]) -> Value {

@@ -34,6 +34,9 @@ pub(crate) enum Desired {
     Known {
         kind: Served,
         objects: Vec<Wanted>,
+        /// The namespaces in which it chooses by labels, also where it finds nothing. An empty one:
+        /// in all, or of a kind that has none.
+        selects_in: Vec<String>,
         /// What to say if there are none.
         otherwise: Finding,
     },
@@ -145,7 +148,7 @@ fn find(
         Some(Kind::Unknown(why)) => return problem(reason::KIND_ERROR, why.clone()),
     };
     let namespaces = namespaces(scope, template, &served, kind, reader)?;
-    let picks = picks(index, template, &served, namespaces, reader)?;
+    let picks = picks(index, template, &served, namespaces.clone(), reader)?;
     let by_selector = picks.selected;
     let (mut objects, mut skips) = (Vec::new(), 0_usize);
     let mut stops = Stops::default();
@@ -179,11 +182,12 @@ fn find(
         (false, true) => matched(kind, "policy objectSelector"),
         (false, false) => matched(kind, "objectDefinition metadata"),
     };
-    Ok(Desired::Known { kind: served, objects, otherwise })
+    let selects_in = if by_selector { namespaces } else { Vec::new() };
+    Ok(Desired::Known { kind: served, objects, selects_in, otherwise })
 }
 
 fn nothing(kind: Served, otherwise: Finding) -> Desired {
-    Desired::Known { kind, objects: Vec::new(), otherwise }
+    Desired::Known { kind, objects: Vec::new(), selects_in: Vec::new(), otherwise }
 }
 
 fn skipped(kind: &str) -> Finding {

@@ -261,8 +261,8 @@ fn fill(input: &mut Input<'_>, seen: &mut Observed, read: Read) {
             seen.cluster.objects.insert(target.id, found);
         }
         Read::Namespaces => seen.cluster.namespaces = Some(world.namespaces()),
-        // Only a policy that goes asks.
-        Read::Contents(_) => {}
+        // Only who lets go of something asks.
+        Read::Contents(_) | Read::Unwatched(_) => {}
         Read::List(of) => {
             let all = world.list(&of);
             seen.cluster.lists.insert(of, all);

@@ -112,6 +112,8 @@ struct Gathered {
     held: BTreeSet<Identity>,
     /// What templates without names choose from.
     chosen: BTreeSet<Identity>,
+    /// Where templates choose by labels, whatever has them now: kinds in namespaces.
+    selecting: BTreeSet<Identity>,
     again: Again,
     /// Some template could not say which objects it is about.
     undetermined: bool,
@@ -230,11 +232,17 @@ fn leaving(policy: &Policy, all: &Gathered, reader: &mut Reader<'_>) -> Option<F
     Some(fates)
 }
 
-/// Whether an object was never more than looked at, or is one that a template still looks at.
+/// Whether an object was never more than looked at, or is one that a template still looks at. What
+/// has lost its labels may have been chosen by them only, and is whose it was.
 fn is_only_seen(entry: &RelatedObject, all: &Gathered) -> bool {
     let one = Identity::of(&entry.object);
     let every = Identity { name: String::new(), ..one.clone() };
-    entry.properties.is_none() || all.chosen.contains(&one) || all.chosen.contains(&every)
+    let anywhere = Identity { namespace: String::new(), ..every.clone() };
+    entry.properties.is_none()
+        || all.chosen.contains(&one)
+        || all.chosen.contains(&every)
+        || all.selecting.contains(&every)
+        || all.selecting.contains(&anywhere)
 }
 
 fn one_template(
@@ -261,17 +269,20 @@ fn one_template(
         selector: &policy.spec.namespace_selector,
         terminating: seen.controller.terminating_namespaces,
     };
-    let (kind, objects, otherwise) = match desired::desired(&scope, index, template, reader) {
-        Desired::Unread => return all.undetermined = true,
-        Desired::Undetermined { finding, passing } => {
-            all.undetermined = true;
-            if passing {
-                all.again = Again::Soon;
+    let (kind, objects, selects_in, otherwise) =
+        match desired::desired(&scope, index, template, reader) {
+            Desired::Unread => return all.undetermined = true,
+            Desired::Undetermined { finding, passing } => {
+                all.undetermined = true;
+                if passing {
+                    all.again = Again::Soon;
+                }
+                return all.said(finding);
             }
-            return all.said(finding);
-        }
-        Desired::Known { kind, objects, otherwise } => (kind, objects, otherwise),
-    };
+            Desired::Known { kind, objects, selects_in, otherwise } => {
+                (kind, objects, selects_in, otherwise)
+            }
+        };
     let ask = Ask {
         policy,
         memory: &seen.memory,
@@ -292,6 +303,12 @@ fn one_template(
     let Some(judged) = judged else { return all.undetermined = true };
     let nameless = |wanted: &&Wanted| wanted.selected || wanted.target.id.name.is_empty();
     all.chosen.extend(objects.iter().filter(nameless).map(Identity::of_wanted));
+    all.selecting.extend(selects_in.into_iter().map(|namespace| Identity {
+        group: kind.group.clone(),
+        kind: desired::field(&template.spec.object_definition, "kind").to_owned(),
+        namespace,
+        name: String::new(),
+    }));
     if judged.is_empty() {
         return all.said(otherwise);
     }

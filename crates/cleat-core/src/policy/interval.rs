@@ -31,13 +31,13 @@ pub(crate) fn interval(spec: &EvaluationInterval, state: State) -> Interval {
 }
 
 /// Whether a policy does not depend on being told of changes: as it stands now it looks again after a
-/// while, or not at all. One that is deleted looks while it has to.
+/// while, or not at all. One that is deleted looks at what it lets go of, and at nothing else.
 pub fn looks_by_itself(policy: &Policy) -> bool {
     let state = match policy.status.compliant.as_deref() {
         Some(state::COMPLIANT) => State::Compliant,
         _ => State::NonCompliant,
     };
-    policy.deleting || interval(&policy.spec.evaluation_interval, state) != Interval::Watch
+    !policy.deleting && interval(&policy.spec.evaluation_interval, state) != Interval::Watch
 }
 
 /// Whether to look at the cluster now.

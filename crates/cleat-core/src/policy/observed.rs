@@ -156,13 +156,16 @@ pub struct Cluster {
     pub kinds: BTreeMap<KindName, Kind>,
     pub namespaces: Option<Result<Vec<Namespace>, String>>,
     pub objects: BTreeMap<Id, Seen>,
+    /// What the server said of objects whose kind cannot be watched, when it was asked because they
+    /// are let go of. No change of them is told.
+    pub unwatched: BTreeMap<Id, Seen>,
     pub lists: BTreeMap<ListOf, Result<Vec<Arc<Value>>, String>>,
     /// What the server would make of an update. An answer holds for the passes of one waking, and
     /// until the object is written: a server may change its mind.
     pub trials: BTreeMap<Id, Trial>,
     /// What the server would make of the object if it were made anew, under another name.
     pub creations: BTreeMap<Id, Trial>,
-    /// What the namespaces hold that would go next, while the cluster leaves its hub.
+    /// What the namespaces and definitions hold that would go next, while the cluster leaves its hub.
     pub contents: BTreeMap<Id, Contents>,
     /// What the hub has heard to stay here.
     pub heard: Vec<LeftObject>,
@@ -322,8 +325,10 @@ pub enum Read {
     Kind(KindName),
     Namespaces,
     Object(Target),
+    /// An object that cannot be watched, from the server.
+    Unwatched(Target),
     List(ListOf),
-    /// What a namespace holds.
+    /// What a namespace or a definition holds.
     Contents(Target),
     /// What the definition at this index says for this object.
     Resolution {

@@ -144,7 +144,7 @@ fn fate(entry: &RelatedObject, policy: &Policy, pruning: Pruning, reader: &mut R
         Some(Kind::Served(kind)) => kind,
     };
     let target = kind.target(&object.metadata.namespace, &object.metadata.name);
-    let present = match reader.object(&target) {
+    let present = match reader.leaver(&target) {
         None => return Fate::Unread,
         Some(Seen::Absent) => return Fate::Settled(Left::Gone),
         Some(Seen::Unknown(why)) => return Fate::Unknown(why.clone()),

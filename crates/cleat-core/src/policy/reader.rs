@@ -95,6 +95,17 @@ impl<'a> Reader<'a> {
         found
     }
 
+    /// The same of one that is let go of, which has to be seen whether or not it can be watched.
+    pub(crate) fn leaver(&mut self, target: &Target) -> Option<&'a Seen> {
+        let found = self.object(target)?;
+        if !matches!(found, Seen::Unwatchable) {
+            return Some(found);
+        }
+        let found = self.cluster.unwatched.get(&target.id);
+        self.note(Read::Unwatched(target.clone()), found.is_some());
+        found
+    }
+
     pub(crate) fn list(&mut self, of: ListOf) -> Result<&'a [Arc<Value>], Gap> {
         let found = self.cluster.lists.get(&of);
         self.note(Read::List(of), found.is_some());
@@ -105,7 +116,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What a namespace holds. `None`: nobody looked.
+    /// What a namespace or a definition holds. `None`: nobody looked.
     pub(crate) fn contents(&mut self, target: &Target) -> Option<&'a Contents> {
         let found = self.cluster.contents.get(&target.id);
         self.note(Read::Contents(target.clone()), found.is_some());

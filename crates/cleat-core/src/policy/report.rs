@@ -160,7 +160,7 @@ fn leaving(seen: &Observed, policy: &Policy) -> Verdict {
         ..old.clone()
     };
     let unclear = |fate: &Fate| matches!(fate, Fate::Unknown(_) | Fate::Held { .. });
-    let blind = unsure.is_some() || fates.values().any(unclear);
+    let blind = unsure.is_some() || fates.values().any(unclear) || goes_unwatched(seen, &fates);
     let look = blind.then(|| later(seen, UNKNOWN_PAUSE));
     let kept = fates.values().any(|fate| matches!(fate, Fate::Kept { .. }));
     let heard = kept.then(|| later(seen, HEARD_PAUSE));
@@ -189,7 +189,8 @@ fn wake(
             .iter()
             .any(|reason| reasons.contains(reason))
             || evaluation.again == Again::Soon
-            || evaluation.leaving.values().any(|fate| matches!(fate, Fate::Unknown(_)));
+            || evaluation.leaving.values().any(|fate| matches!(fate, Fate::Unknown(_)))
+            || goes_unwatched(seen, &evaluation.leaving);
     let refused = watching && evaluation.again == Again::Later;
     let patience = evaluation.leaving.values().filter_map(prune::patience).min();
     // An entry that has news but no last word yet is looked at again at once.
@@ -206,6 +207,14 @@ fn wake(
         (watching && unsaid).then_some(seen.now),
         retry(seen),
     ])
+}
+
+/// Whether something is on its way out, and nobody will tell when it is gone.
+fn goes_unwatched(seen: &Observed, fates: &Fates) -> bool {
+    fates.values().any(|fate| match fate {
+        Fate::Terminating { target, .. } => seen.cluster.unwatched.contains_key(&target.id),
+        _ => false,
+    })
 }
 
 fn retry(seen: &Observed) -> Option<Timestamp> {

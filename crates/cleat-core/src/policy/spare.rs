@@ -1,5 +1,5 @@
-//! Namespaces of policies on a cluster that leaves its hub: one that holds what others brought stays,
-//! because deleting it would take that along.
+//! Namespaces and definitions of policies on a cluster that leaves its hub: one that holds what others
+//! brought stays, because deleting it would take that along.
 //!
 //! That it stays is written into the policy's status, from where the hub is told; the policy goes once
 //! the hub has heard. What was said to stay stays, whatever becomes of what is in it.
@@ -18,29 +18,25 @@ use super::prune::{self, Fate, Fates, Pruning};
 use super::reader::Reader;
 use crate::id::Id;
 use crate::work::contents::{self, Contents, Found, HOLDS_FOREIGN};
+use crate::work::retire::is_holder;
 
-/// What a namespace holds that a policy would delete.
+/// What a namespace or a definition holds that a policy would delete.
 ///
 /// What the policy takes along itself does not count. What another policy is about to take along is
 /// waited for: one that is going already, or that is part of the same policy of the hub. What works
-/// hold is gone before the hub lets go of the policy that made its namespace; if it is not, the
-/// namespace stays, since a work may be waiting for the policy.
+/// hold is gone before the hub lets go of the policy that made its namespace or definition; if it is
+/// not, that one stays, since a work may be waiting for the policy.
 pub fn judge(found: Vec<Found>, policy: &Policy, others: &[Policy]) -> Contents {
     let own: BTreeSet<&str> = takes(policy).collect();
     let others = others.iter().filter(|other| goes_as_well(policy, other));
     let going: BTreeSet<&str> = others.flat_map(takes).collect();
-    let found = found.into_iter().filter(|one| !own.contains(one.uid.as_str()));
-    let found: Vec<Found> = found
-        .map(|one| {
-            let terminating = one.terminating || going.contains(one.uid.as_str());
-            Found { terminating, ..one }
-        })
-        .collect();
-    contents::judge(&found, "")
+    let found: Vec<Found> =
+        found.into_iter().map(|one| one.once_going(|uid| going.contains(uid))).collect();
+    contents::judge_beside(&found, &own, "")
 }
 
-/// What a namespace would hold by the time that a policy would delete it, if its cluster left now. By
-/// then everything is gone that the policy takes along, that the other policies of the hub do, and that
+/// What a namespace or a definition would hold by the time that a policy would delete it, if its cluster
+/// left now. By then everything is gone that the policy takes along, that the other policies of the hub do, and that
 /// works do (`going`, by uid); what they leave behind is there. What would have to be waited for is no
 /// obstacle in the end.
 pub fn judge_ahead(
@@ -54,8 +50,8 @@ pub fn judge_ahead(
     let mut reader = Reader::new(&seen.cluster);
     let fates = prune::fates(listed, policy, prune::pruning(policy), &mut reader);
     let own: BTreeSet<&str> = fates.values().filter_map(deleted).collect();
-    let stays = |one: &Found| !own.contains(one.uid.as_str()) && !going.contains(&one.uid);
-    let found = found.into_iter().filter(stays).collect();
+    let is_going = |uid: &str| own.contains(uid) || going.contains(uid);
+    let found = found.into_iter().map(|one| one.once_going(is_going)).collect();
     let others: Vec<Policy> =
         others.iter().cloned().map(|other| Policy { deleting: true, ..other }).collect();
     match judge(found, policy, &others) {
@@ -105,13 +101,13 @@ pub fn keeps(policy: &Policy) -> bool {
     policy.status.related_objects.iter().any(|entry| entry.reason.starts_with(HOLDS_FOREIGN))
 }
 
-/// Looks into the namespaces that would go next.
+/// Looks into the namespaces and definitions that would go next.
 pub(crate) fn spare(fates: &mut Fates, policy: &Policy, memory: &Memory, reader: &mut Reader<'_>) {
     let next = prune::next(fates, memory);
     look_into(fates, policy, |id| next.contains(id), reader);
 }
 
-/// Looks into every namespace that would go, however much goes before it.
+/// Looks into every one that would go, however much goes before it.
 pub(crate) fn spare_ahead(fates: &mut Fates, policy: &Policy, reader: &mut Reader<'_>) {
     look_into(fates, policy, |_| true, reader);
 }
@@ -124,7 +120,7 @@ fn look_into(
 ) {
     for (object, fate) in fates {
         let Fate::Delete { target, uid } = &*fate else { continue };
-        if !contents::is_namespace(&target.id) {
+        if !is_holder(&target.id) {
             continue;
         }
         let (target, uid) = (target.clone(), uid.clone());

@@ -139,6 +139,9 @@ pub struct TemplateId {
 pub enum Live {
     Absent,
     Present(Value),
+    /// The server does not let it be read, or what it says is no object.
+    Refused(String),
+    /// Nobody can tell now.
     Unknown(String),
 }
 

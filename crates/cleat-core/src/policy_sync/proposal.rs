@@ -100,6 +100,7 @@ fn prospect(verdict: Result<Found, Stop>) -> Prospect {
     match verdict {
         Err(Stop::Fault(why)) => Prospect::Stuck(why),
         Err(Stop::Pending(why)) => Prospect::Waits(why),
+        Err(Stop::Unread(why)) => Prospect::Unknown(why),
         Err(Stop::Unknown) => Prospect::Unknown("not everything it needs could be read".to_owned()),
         Ok(Found { wanted, live: None, .. }) => Prospect::Is { object: wanted, news: News::Made },
         Ok(Found { live: Some(live), .. }) if template::is_deleting(&live) => {

@@ -39,7 +39,7 @@ pub fn report(seen: &Observed) -> Verdict {
     let blind = matches!(seen.replica, Copy::Unknown(_))
         || matches!(seen.local, Copy::Unknown(_))
         || seen.states.values().any(|one| matches!(one, Standing::Unknown(_)))
-        || seen.live.values().any(|one| matches!(one, Live::Unknown(_)))
+        || seen.live.values().any(|one| matches!(one, Live::Unknown(_) | Live::Refused(_)))
         || seen.kinds.values().any(|one| matches!(one, TemplateKind::Unknown(_)))
         || seen.resources.values().any(|one| matches!(one, Kind::Unknown(_)))
         || seen.marked.is_err()

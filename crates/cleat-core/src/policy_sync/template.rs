@@ -62,8 +62,19 @@ fn hub_mistake(template: &PolicyTemplate) -> Option<&str> {
     annotations.get(HUB_TEMPLATES_ERROR)?.as_str()
 }
 
+/// Why a template is no object of any kind, if it is none.
+fn undecodable(template: &PolicyTemplate) -> Option<String> {
+    let definition = &template.object_definition;
+    let kind = definition.get("kind").and_then(Value::as_str);
+    let missing = kind.is_none_or(str::is_empty);
+    missing.then(|| format!("Object 'Kind' is missing in '{definition}'"))
+}
+
 /// How events call a template.
 pub(crate) fn name(template: &PolicyTemplate, index: usize) -> String {
+    if undecodable(template).is_some() {
+        return format!("template-{index}");
+    }
     let name = template.object_definition.pointer("/metadata/name").and_then(Value::as_str);
     name.filter(|name| !name.is_empty())
         .map_or_else(|| format!("template-{index}"), ToOwned::to_owned)
@@ -116,6 +127,8 @@ pub(super) enum Stop {
     Fault(String),
     /// It waits for others.
     Pending(String),
+    /// The object that is there cannot be read. It goes on as it is.
+    Unread(String),
     /// Nobody can tell now.
     Unknown,
 }
@@ -133,6 +146,9 @@ fn one(
     template: &PolicyTemplate,
     index: usize,
 ) -> Result<Found, Stop> {
+    if let Some(why) = undecodable(template) {
+        return Err(Stop::Fault(format!("Failed to decode policy template with err: {why}")));
+    }
     let Some(id) = id(template) else {
         let message = format!("Failed to parse or get name from policy template at index {index}");
         return Err(Stop::Fault(message));
@@ -153,6 +169,10 @@ fn one(
     let live = match seen.live.get(&id) {
         Some(Live::Present(live)) => Some(live.clone()),
         Some(Live::Absent) => None,
+        Some(Live::Refused(why)) => {
+            let message = format!("Failed to get the object in the policy template: {why}");
+            return Err(Stop::Unread(message));
+        }
         Some(Live::Unknown(_)) | None => return Err(Stop::Unknown),
     };
     if let Some(live) = &live {
@@ -269,6 +289,7 @@ fn finished(
             }
         }
         Err(Stop::Unknown) => silent(Need::Nothing, None),
+        Err(Stop::Unread(message)) => silent(Need::Nothing, Some(fault(&message))),
         Err(Stop::Pending(message)) => {
             let state = if template.ignore_pending { "Compliant" } else { "Pending" };
             silent(stopped(seen, local, template), Some(format!("{state}; {message}")))

@@ -13,10 +13,11 @@ use cleat_api::removalpreview::{
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::digest::weight;
+use super::digest::{incarnations, weight};
+use super::unlisted::{Unlisted, unlisted};
 use crate::id::Id;
 use crate::number::number;
-use crate::work::contents::{Found, comes_with_every_namespace};
+use crate::work::contents::Found;
 use crate::work::outlook::{Foreseen, Prospect};
 
 /// How many samples are named.
@@ -50,10 +51,18 @@ pub struct Inquiry {
     pub changes: Vec<String>,
     /// What is in it, if it is a namespace.
     pub inside: Option<Result<Vec<Found>, String>>,
-    /// How many objects there are of it, if it defines a kind.
-    pub instances: Option<Result<u64, String>>,
+    /// The objects of it, if it defines a kind.
+    pub instances: Option<Result<Kindred, String>>,
     /// What the collector would remove after it; an error where that cannot be seen.
     pub owned: Result<Vec<Id>, String>,
+}
+
+/// The objects of a kind that goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kindred {
+    pub count: u64,
+    /// Which they are, as far as they were listed.
+    pub uids: Vec<String>,
 }
 
 impl Default for Inquiry {
@@ -80,7 +89,7 @@ pub fn objects(
     let nothing = Inquiry::default();
     let previewed = |one: Foreseen| {
         let inquiry = inquiries.get(&one.id).unwrap_or(&nothing);
-        let Effects { along, followed, told } = match one.prospect {
+        let Effects { along, which, followed, told } = match one.prospect {
             Prospect::Delete | Prospect::Recreate => effects(inquiry, planned),
             Prospect::Change | Prospect::Adopt => {
                 Effects { told: changed(&inquiry.changes), ..Effects::default() }
@@ -104,11 +113,12 @@ pub fn objects(
             name: id.name,
             uid,
             source: source.to_owned(),
-            verdict: verdict(prospect),
+            verdict: prospect.into(),
             why,
             decided_by: decided_by.to_owned(),
             adopted,
             takes_along: i64::try_from(along).unwrap_or(i64::MAX),
+            along_digest: which,
             followed: i64::try_from(followed).unwrap_or(i64::MAX),
             effects: told,
             blockers,
@@ -141,21 +151,29 @@ pub fn unseen(inquiries: &BTreeMap<Id, Inquiry>) -> Vec<String> {
     lines
 }
 
-fn verdict(prospect: Prospect) -> PreviewVerdict {
-    match prospect {
-        Prospect::Delete => PreviewVerdict::Delete,
-        Prospect::Recreate => PreviewVerdict::Recreate,
-        Prospect::Create => PreviewVerdict::Create,
-        Prospect::Change => PreviewVerdict::Change,
-        Prospect::Adopt => PreviewVerdict::Adopt,
-        Prospect::Orphan => PreviewVerdict::Orphan,
-        Prospect::Keep => PreviewVerdict::Keep,
-        Prospect::StripMarks => PreviewVerdict::StripMarks,
-        Prospect::Gone => PreviewVerdict::Gone,
-        Prospect::Stuck => PreviewVerdict::Stuck,
-        Prospect::Unchanged => PreviewVerdict::Unchanged,
-        Prospect::Unknown => PreviewVerdict::Unknown,
-    }
+/// What people are told of each prospect, and back.
+macro_rules! verdicts {
+    ($($name:ident)*) => {
+        impl From<Prospect> for PreviewVerdict {
+            fn from(prospect: Prospect) -> Self {
+                match prospect {
+                    $(Prospect::$name => Self::$name,)*
+                }
+            }
+        }
+
+        impl From<PreviewVerdict> for Prospect {
+            fn from(verdict: PreviewVerdict) -> Self {
+                match verdict {
+                    $(PreviewVerdict::$name => Self::$name,)*
+                }
+            }
+        }
+    };
+}
+
+verdicts! {
+    Delete Recreate Create Change Adopt Orphan Keep StripMarks Gone Stuck Unchanged Unknown
 }
 
 /// What goes with an object.
@@ -163,6 +181,8 @@ fn verdict(prospect: Prospect) -> PreviewVerdict {
 struct Effects {
     /// How much goes along that nobody listed.
     along: u64,
+    /// Stands for which objects these are.
+    which: String,
     /// How much the collector removes that neither anybody listed nor goes along with anything.
     followed: usize,
     /// All of it in words.
@@ -170,45 +190,49 @@ struct Effects {
 }
 
 fn effects(inquiry: &Inquiry, planned: &BTreeSet<Id>) -> Effects {
-    let mut along = 0;
+    let (mut along, mut followed, mut which) = (0, 0, Vec::new());
     let mut effects = Vec::new();
     match &inquiry.inside {
         Some(Ok(found)) => {
-            let unlisted = found.iter().filter(|one| !comes_with_every_namespace(one));
-            let mut unlisted: Vec<&Id> =
-                unlisted.map(|one| &one.id).filter(|id| !planned.contains(*id)).collect();
-            unlisted.sort();
-            if !unlisted.is_empty() {
-                along += unlisted.len() as u64;
-                effects.push(format!("takes along {} that nobody lists", counted(&unlisted)));
+            let Unlisted { roots, followers } = unlisted(found, planned);
+            let ids = |all: &[&'_ Found]| all.iter().map(|one| one.id.clone()).collect::<Vec<_>>();
+            if !roots.is_empty() {
+                along += roots.len() as u64;
+                which.extend(roots.iter().map(|one| one.uid.as_str()));
+                effects.push(format!("takes along {} that nobody lists", counted(&ids(&roots))));
+            }
+            if !followers.is_empty() {
+                followed += followers.len();
+                let told = counted(&ids(&followers));
+                effects.push(format!("takes along {told} that others in it own"));
             }
         }
         Some(Err(why)) => effects.push(format!("what is in it cannot be seen: {why}")),
         None => {}
     }
     match &inquiry.instances {
-        Some(Ok(0)) | None => {}
-        Some(Ok(1)) => {
-            along += 1;
-            effects.push("takes along the one object of this kind".to_owned());
-        }
-        Some(Ok(count)) => {
+        Some(Ok(Kindred { count, uids })) if *count > 0 => {
             along += count;
-            effects.push(format!("takes along all {count} objects of this kind"));
+            which.extend(uids.iter().map(|uid| uid.as_str()));
+            effects.push(match count {
+                1 => "takes along the one object of this kind".to_owned(),
+                count => format!("takes along all {count} objects of this kind"),
+            });
         }
+        Some(Ok(_)) | None => {}
         Some(Err(why)) => effects.push(format!("its objects cannot be counted: {why}")),
     }
     if let Err(why) = &inquiry.owned {
         effects.push(format!("what it owns cannot be seen: {why}"));
     }
     let owned = inquiry.owned.iter().flatten();
-    let mut owned: Vec<&Id> = owned.filter(|id| !planned.contains(*id)).collect();
+    let mut owned: Vec<Id> = owned.filter(|id| !planned.contains(*id)).cloned().collect();
     owned.sort();
     if !owned.is_empty() {
         effects.push(format!("is followed by {} that it owns", counted(&owned)));
     }
-    let followed = owned.iter().filter(|id| !goes_along(id, planned)).count();
-    Effects { along, followed, told: effects }
+    followed += owned.iter().filter(|id| !goes_along(id, planned)).count();
+    Effects { along, which: incarnations(which), followed, told: effects }
 }
 
 /// Whether an object is counted already with its namespace or its definition.
@@ -236,7 +260,7 @@ fn changed(changes: &[String]) -> Vec<String> {
 }
 
 /// `2 objects (pods a/b, pods a/c)`.
-fn counted(ids: &[&Id]) -> String {
+fn counted(ids: &[Id]) -> String {
     let some: Vec<String> = ids.iter().take(NAMED).map(|id| id.to_string()).collect();
     let dots = if ids.len() > NAMED { ", …" } else { "" };
     let objects = number(ids.len(), "object", "objects");
@@ -283,12 +307,14 @@ pub fn listed(
     now: Timestamp,
 ) -> RemovalPreviewStatus {
     objects.sort_by(|a, b| place(a).cmp(&place(b)));
-    let more = objects.len().saturating_sub(MOST_OBJECTS);
+    let words = problems.iter().chain(&notes).map(|line| line.len()).sum();
+    let fits = fitting(&objects, MOST_BYTES.saturating_sub(words)).min(MOST_OBJECTS);
+    let more = objects.len().saturating_sub(fits);
     // What is cut off counts all the same.
     let digest = if more > 0 { weight(&objects) } else { String::new() };
-    objects.truncate(MOST_OBJECTS);
+    objects.truncate(fits);
     RemovalPreviewStatus {
-        answered_at: Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now))),
+        answered_at: at(now),
         problems,
         notes,
         objects,
@@ -297,7 +323,39 @@ pub fn listed(
     }
 }
 
+/// Servers take no object that is much longer.
+const MOST_BYTES: usize = 900 << 10;
+
+/// How many of the first objects are written down in so many bytes.
+fn fitting(objects: &[PreviewedObject], mut room: usize) -> usize {
+    let written = |one: &PreviewedObject| serde_json::to_string(one).map_or(0, |text| text.len());
+    for (index, one) in objects.iter().enumerate() {
+        match room.checked_sub(written(one)) {
+            Some(left) => room = left,
+            None => return index,
+        }
+    }
+    objects.len()
+}
+
+/// What is written down of an answer that the hub did not take.
+pub fn not_taken(refusal: &str, now: Timestamp) -> RemovalPreviewStatus {
+    let short: String = refusal.chars().take(MOST_REFUSAL).collect();
+    RemovalPreviewStatus {
+        answered_at: at(now),
+        problems: vec![format!("the hub did not take the answer: {short}")],
+        ..RemovalPreviewStatus::default()
+    }
+}
+
+/// How much of a refusal is told.
+const MOST_REFUSAL: usize = 300;
+
+fn at(now: Timestamp) -> Option<Time> {
+    Some(Time(Timestamp::from_second(now.as_second()).unwrap_or(now)))
+}
+
 /// What is done something about comes first.
-fn place(one: &PreviewedObject) -> (PreviewVerdict, &str, &str, &str, &str, &str) {
+pub(super) fn place(one: &PreviewedObject) -> (PreviewVerdict, &str, &str, &str, &str, &str) {
     (one.verdict, &one.source, &one.group, &one.resource, &one.namespace, &one.name)
 }

@@ -54,7 +54,7 @@ impl fmt::Display for Believed {
 }
 
 /// Stands for everything in a plan that matters: what is to be done, which incarnations go or stay, and
-/// how much goes along with them that nobody listed; of clusters that did not answer, that they did not,
+/// which go along with them that nobody listed; of clusters that did not answer, that they did not,
 /// and what the hub believes to be there. Obstacles do not count: they end by themselves.
 ///
 /// `subject` tells apart what happens to do the same: a plan is good for what it was made of only.
@@ -81,6 +81,15 @@ pub(super) fn weight(objects: &[PreviewedObject]) -> String {
     digest(&rows(objects)).chars().take(16).collect()
 }
 
+/// Stands for which objects go along; empty if none does.
+pub(super) fn incarnations(mut uids: Vec<&str>) -> String {
+    if uids.is_empty() {
+        return String::new();
+    }
+    uids.sort_unstable();
+    digest(&json!(uids)).chars().take(16).collect()
+}
+
 /// What matters of objects.
 fn rows(objects: &[PreviewedObject]) -> Value {
     let row = |one: &PreviewedObject| {
@@ -92,6 +101,7 @@ fn rows(objects: &[PreviewedObject]) -> Value {
             one.name,
             one.uid,
             one.takes_along,
+            one.along_digest,
         ])
     };
     objects.iter().map(row).collect()
@@ -106,6 +116,10 @@ pub fn changes(before: &[Part], now: &[Part], most: usize) -> Vec<String> {
             None => changes.push(format!("{key}: new: {}", told(all))),
             Some(old) if told(old) != told(all) => {
                 changes.push(format!("{key}: was: {}; now: {}", told(old), told(all)));
+            }
+            Some(old) if along(old) != along(all) => {
+                let (old, now) = (effects(old), effects(all));
+                changes.push(format!("{key}: takes others along: was: {old}; now: {now}"));
             }
             Some(_) => {}
         }
@@ -179,6 +193,16 @@ fn by_object(parts: &[Part]) -> BTreeMap<String, Vec<&PreviewedObject>> {
         }
     }
     all
+}
+
+/// Which objects go along, by each that says something of an object.
+fn along<'a>(all: &[&'a PreviewedObject]) -> Vec<&'a str> {
+    all.iter().map(|one| one.along_digest.as_str()).collect()
+}
+
+fn effects(all: &[&PreviewedObject]) -> String {
+    let each = all.iter().flat_map(|one| &one.effects).map(|effect| effect.as_str());
+    each.collect::<Vec<_>>().join(", ")
 }
 
 fn told(all: &[&PreviewedObject]) -> String {

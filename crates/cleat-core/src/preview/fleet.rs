@@ -59,6 +59,7 @@ mod tests {
             terminating: false,
             owners: vec![],
             account: None,
+            above: BTreeMap::new(),
             labels: BTreeMap::new(),
             finalizers: vec![],
         }

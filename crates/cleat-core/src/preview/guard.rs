@@ -4,8 +4,9 @@
 //! take away in turn (works of a set, copies of a policy, what a leaving cluster has) was approved with
 //! what it belongs to, and is never held up.
 
+mod approval;
+
 use alloc::borrow::ToOwned as _;
-use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -15,9 +16,9 @@ use cleat_api::managedcluster::{CLUSTER_DESTROYED, RemoveStrategy};
 use cleat_api::manifestwork::LEAVE_FINALIZER;
 use cleat_api::manifestworkreplicaset::SET_LABEL;
 use cleat_api::policy::name::ROOT_POLICY;
-use cleat_api::removalpreview::{APPROVED_PLAN, RemovalPreview, UNANSWERED};
 use serde_json::Value;
 
+pub use self::approval::{Approved, Parts, Standing, approved, standing};
 use crate::number::number;
 
 /// What goes without being asked about.
@@ -37,6 +38,8 @@ pub enum Matter {
     Binding,
     Placement,
     Cluster,
+    /// The namespace of a cluster, with everything that is carried there.
+    Namespace,
 }
 
 impl Matter {
@@ -48,6 +51,7 @@ impl Matter {
             "placementbindings" => Some(Self::Binding),
             "placements" => Some(Self::Placement),
             "managedclusters" => Some(Self::Cluster),
+            "namespaces" => Some(Self::Namespace),
             _ => None,
         }
     }
@@ -60,6 +64,7 @@ impl Matter {
             Self::Binding => "placementbinding",
             Self::Placement => "placement",
             Self::Cluster => "managedcluster",
+            Self::Namespace => "namespace",
         }
     }
 }
@@ -129,7 +134,7 @@ fn namespaces<'a>(manifests: impl Iterator<Item = &'a Value>) -> usize {
 }
 
 /// How much would go with an object. `held`: how much works and policies have on the cluster, if it is
-/// one; how much the policies have on the clusters that they leave, if it is what places them. `None`: it
+/// one or its namespace; how much the policies have on the clusters that they leave, if it is what places them. `None`: it
 /// may go whatever its size.
 pub fn size(matter: Matter, object: &Value, held: Size) -> Option<Size> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
@@ -178,8 +183,36 @@ pub fn size(matter: Matter, object: &Value, held: Size) -> Option<Size> {
         Matter::Cluster if text("/spec/removeStrategy") != Some("Required") => None,
         // It can answer no question, and nothing on it is deleted.
         Matter::Cluster if is_destroyed(object) => None,
-        Matter::Cluster => Some(held),
+        Matter::Cluster | Matter::Namespace => Some(held),
     }
+}
+
+/// A cluster that leaves, and begins to be emptied by this change of it, as if it had not begun to leave:
+/// one that left with everything was never asked about.
+pub fn emptied_anew(old: &Value, new: &Value) -> Option<Value> {
+    let strategy = |cluster: &Value| {
+        let says = cluster.pointer("/spec/removeStrategy").and_then(Value::as_str);
+        says == Some(RemoveStrategy::Required.as_str())
+    };
+    let leaves = new.pointer("/metadata/deletionTimestamp").is_some_and(Value::is_string);
+    if !leaves || strategy(old) || !strategy(new) {
+        return None;
+    }
+    let mut cluster = new.clone();
+    if let Some(metadata) = cluster.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("deletionTimestamp");
+    }
+    Some(cluster)
+}
+
+/// What whoever deletes a work is told that goes with its namespace, where no question can be asked any
+/// more.
+pub fn goes_with_namespace(namespace: &str, size: Size) -> String {
+    let objects = number(size.objects, "object", "objects");
+    format!(
+        "the namespace {namespace} is being deleted, so no plan can be made of what is in it: {objects} \
+         may go that nobody looked at"
+    )
 }
 
 /// Whether somebody has declared that the cluster exists no more.
@@ -190,67 +223,23 @@ fn is_destroyed(cluster: &Value) -> bool {
     declared.is_some() && declared == name
 }
 
-/// The plan that somebody approved of, if it can be one.
-pub fn approved(object: &Value) -> Option<&str> {
-    let plan = object.pointer("/metadata/annotations")?.get(APPROVED_PLAN)?.as_str()?;
-    let plausible = !plan.is_empty() && plan.chars().all(|one| one.is_ascii_alphanumeric());
-    plausible.then_some(plan)
-}
-
-/// What goes with an object on clusters, by cluster and name there: the works of a set, or the copies of
-/// policies that leave.
-pub type Parts = BTreeSet<(String, String)>;
-
-/// Whether the questions that bear the approved plan were about all of the end of this object, which is
-/// that of its `parts`, if it has any.
-///
-/// Something must have been answered. Of a cluster that was silent whoever agreed knew that much; one
-/// that nobody asked was not agreed to.
-pub fn covers(matter: Matter, object: &Value, parts: &Parts, questions: &[RemovalPreview]) -> bool {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
-    // What it says of a part.
-    let part = |question: &RemovalPreview| match matter {
-        Matter::ReplicaSet => (cluster_of(question).to_owned(), question.spec.work.clone()),
-        _ => (cluster_of(question).to_owned(), question.spec.policy.clone()),
-    };
-    let about = |question: &&RemovalPreview| {
-        let asked = &question.spec;
-        let cluster = cluster_of(question);
-        asked.proposed.is_none()
-            && asked.proposed_policy.is_none()
-            && match matter {
-                Matter::Work => cluster == namespace && asked.work == name,
-                Matter::Cluster => cluster == name && asked.leave == Some(RemoveStrategy::Required),
-                Matter::ReplicaSet | Matter::Policy | Matter::Binding | Matter::Placement => {
-                    parts.contains(&part(question))
-                }
-            }
-    };
-    let asked: Vec<&RemovalPreview> = questions.iter().filter(about).collect();
-    let looked_at: Parts = asked.iter().map(|one| part(one)).collect();
-    parts.is_subset(&looked_at) && asked.iter().any(|question| was_answered(question))
-}
-
-fn cluster_of(question: &RemovalPreview) -> &str {
-    question.metadata.namespace.as_deref().unwrap_or_default()
-}
-
-/// Whoever agreed to the plan did not see an answer that came afterwards.
-fn was_answered(question: &RemovalPreview) -> bool {
-    let answered = question.status.as_ref().is_some_and(|status| status.answered_at.is_some());
-    let annotations = question.metadata.annotations.as_ref();
-    answered && !annotations.is_some_and(|all| all.contains_key(UNANSWERED))
-}
-
-/// What whoever deletes is told.
-pub fn refusal(matter: Matter, object: &Value, size: Size, plan: Option<&str>) -> String {
+/// What whoever deletes is told. `plan`: what somebody approved, and why that is not enough.
+pub fn refusal(
+    matter: Matter,
+    object: &Value,
+    size: Size,
+    plan: Option<(&Approved<'_>, Standing)>,
+) -> String {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
     let kind = matter.kind();
     let (look, go) = match matter {
         Matter::Cluster => {
             (format!("cleat preview unjoin {name}"), format!("cleat unjoin {name} --plan HASH"))
+        }
+        // Clusters leave; a namespace alone is no way to go.
+        Matter::Namespace => {
+            (format!("cleat preview unjoin {name}"), format!("cleat unjoin {name}"))
         }
         _ => (
             format!("cleat preview delete {kind}/{name} -n {namespace}"),
@@ -264,23 +253,39 @@ pub fn refusal(matter: Matter, object: &Value, size: Size, plan: Option<&str>) -
     }
     let clusters = number(size.clusters, "cluster", "clusters");
     let approval = match plan {
+        _ if matter == Matter::Namespace => NOT_LEAVING.to_owned(),
         None => UNAPPROVED.to_owned(),
-        Some(plan) => format!("plan {plan} {OUTDATED}"),
+        Some((Approved { plan, .. }, standing)) => {
+            format!("plan {plan} {}", insufficient(standing))
+        }
     };
     format!(
         "deleting it concerns {objects} on {clusters}, and {approval}. {LOOK}`{look}`, then `{go}`"
     )
 }
 
+/// Why an approved plan is not enough.
+fn insufficient(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Good | Standing::Foreign => OUTDATED,
+        Standing::AnsweredSince => ANSWERED_SINCE,
+        Standing::Changed => CHANGED,
+    }
+}
+
 const UNAPPROVED: &str = "no plan was approved";
 const OUTDATED: &str = "is not one of it, or too old";
+const ANSWERED_SINCE: &str = "was made while a cluster was silent that has answered since";
+const CHANGED: &str = "was approved before it was changed";
+const NOT_LEAVING: &str = "it is the namespace of a cluster that does not leave";
+const REASONS: [&str; 5] = [UNAPPROVED, OUTDATED, ANSWERED_SINCE, CHANGED, NOT_LEAVING];
 const LOOK: &str = "Look with ";
 
 /// The command that shows what whoever deletes has yet to agree to, if this is such a refusal.
 pub(crate) fn awaited(message: &str) -> Option<&str> {
     let (why, hint) = message.rsplit_once(LOOK)?;
     let why = why.trim_end_matches(['.', ' ']);
-    let ours = why.ends_with(UNAPPROVED) || why.ends_with(OUTDATED);
+    let ours = REASONS.iter().any(|reason| why.ends_with(reason));
     let look = hint.strip_prefix('`')?.split('`').next()?;
     (ours && look.starts_with("cleat preview ")).then_some(look)
 }
@@ -362,44 +367,8 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_good_for_what_it_is_about_and_was_answered() {
-        let question = |namespace: &str, spec: Value, status: Value| -> RemovalPreview {
-            serde_json::from_value(json!({
-                "apiVersion": "cleat.dev/v1alpha1", "kind": "RemovalPreview",
-                "metadata": { "namespace": namespace, "name": "q" }, "spec": spec, "status": status,
-            }))
-            .unwrap()
-        };
-        let answered = || json!({ "answeredAt": "2026-01-01T00:00:00Z" });
+    fn whoever_deletes_is_told_what_is_missing_and_what_to_do() {
         let object = work(json!({ "namespace": "c1", "name": "w" }), json!({}));
-        let covered = |namespace: &str, spec: Value, status: Value| {
-            covers(Matter::Work, &object, &Parts::new(), &[question(namespace, spec, status)])
-        };
-        assert!(covered("c1", json!({ "work": "w" }), answered()));
-        assert!(!covered("c1", json!({ "work": "w" }), json!({})));
-        assert!(!covered("c2", json!({ "work": "w" }), answered()));
-        assert!(!covered("c1", json!({ "work": "v" }), answered()));
-        assert!(!covered("c1", json!({ "policy": "w" }), answered()));
-        // An answer that came when the plan was made already was seen by nobody.
-        let mut late = question("c1", json!({ "work": "w" }), answered());
-        late.metadata.annotations = Some([(UNANSWERED.to_owned(), "0 x".to_owned())].into());
-        assert!(!covers(Matter::Work, &object, &Parts::new(), &[late]));
-        // Agreeing to a change is not agreeing to the end.
-        let proposed = json!({ "work": "w", "proposed": { "name": "w", "spec": {} } });
-        assert!(!covered("c1", proposed, answered()));
-        let works = Parts::from([("c1".to_owned(), "shop-1".to_owned())]);
-        let of_set = |namespace: &str, work: &str| {
-            let question = question(namespace, json!({ "work": work }), answered());
-            covers(Matter::ReplicaSet, &json!({}), &works, &[question])
-        };
-        let of_cluster = |strategy: &str| {
-            let question = question("c1", json!({ "leave": strategy }), answered());
-            let cluster = json!({ "metadata": { "name": "c1" } });
-            covers(Matter::Cluster, &cluster, &Parts::new(), &[question])
-        };
-        assert!(of_set("c1", "shop-1"));
-        assert!(!of_set("c1", "w") && !of_set("c2", "shop-1"), "it is about another's works");
-        assert!(!of_cluster("Needless") && of_cluster("Required"));
         let size = Size { objects: 30, clusters: 1, namespaces: 0 };
         assert_eq!(
             refusal(Matter::Work, &object, size, None),
@@ -407,8 +376,18 @@ mod tests {
              `cleat preview delete manifestwork/w -n c1`, then `cleat delete manifestwork/w -n c1 \
              --plan HASH`"
         );
-        for plan in [None, Some("0123")] {
-            let told = refusal(Matter::Work, &object, size, plan);
+        let plan = Approved { plan: "0123", generation: None };
+        let told = |standing| refusal(Matter::Work, &object, size, Some((&plan, standing)));
+        for (standing, why) in [
+            (Standing::Foreign, "and plan 0123 is not one of it, or too old. "),
+            (
+                Standing::AnsweredSince,
+                "and plan 0123 was made while a cluster was silent that has answered since. ",
+            ),
+            (Standing::Changed, "and plan 0123 was approved before it was changed. "),
+        ] {
+            let told = told(standing);
+            assert!(told.contains(why), "{told}");
             assert_eq!(awaited(&told), Some("cleat preview delete manifestwork/w -n c1"));
         }
         assert_eq!(awaited("no. Look with `cleat preview delete manifestwork/w`"), None);
@@ -416,55 +395,33 @@ mod tests {
         let expected =
             "deleting it concerns 30 objects (2 namespaces among them) on 1 cluster, and ";
         assert!(told.starts_with(expected), "{told}");
+        let namespace = json!({ "metadata": { "name": "c1" } });
+        let told = refusal(Matter::Namespace, &namespace, size, None);
+        assert!(told.ends_with("Look with `cleat preview unjoin c1`, then `cleat unjoin c1`"));
+        assert_eq!(awaited(&told), Some("cleat preview unjoin c1"));
     }
 
-    /// One of two hundred works was looked at, and the set went with all of them.
+    /// It went without a question because it left with everything, and then it was told to leave nothing.
     #[test]
-    fn a_set_that_has_grown_since_is_not_what_was_agreed_to() {
-        let question = |cluster: &str, status: Value| -> RemovalPreview {
-            serde_json::from_value(json!({
-                "apiVersion": "cleat.dev/v1alpha1", "kind": "RemovalPreview",
-                "metadata": { "namespace": cluster, "name": "q" },
-                "spec": { "work": "shop" }, "status": status,
-            }))
-            .unwrap()
+    fn a_cluster_that_left_with_everything_was_emptied_without_a_plan() {
+        let cluster = |strategy: &str, leaves: bool| {
+            let since = leaves.then_some("2026-01-01T00:00:00Z");
+            json!({
+                "metadata": { "name": "c1", "deletionTimestamp": since },
+                "spec": { "removeStrategy": strategy },
+            })
         };
-        let answered = json!({ "answeredAt": "2026-01-01T00:00:00Z" });
-        let work = |cluster: &str| (cluster.to_owned(), "shop".to_owned());
-        let (one, two) = (question("c1", answered), question("c2", json!({})));
-        let covered = |works: &Parts, questions: &[RemovalPreview]| {
-            covers(Matter::ReplicaSet, &json!({}), works, questions)
-        };
-        let grown = Parts::from([work("c1"), work("c2")]);
-        assert!(covered(&Parts::from([work("c1")]), core::slice::from_ref(&one)));
-        assert!(!covered(&grown, core::slice::from_ref(&one)));
-        // That a cluster was silent was part of the plan; that all were is not enough.
-        assert!(covered(&grown, &[one, two.clone()]));
-        assert!(!covered(&grown, &[two]));
-    }
-
-    /// One answered cluster was enough for a policy, however many it had reached since.
-    #[test]
-    fn a_policy_that_has_grown_since_is_not_what_was_agreed_to() {
-        let question = |cluster: &str, policy: &str| -> RemovalPreview {
-            serde_json::from_value(json!({
-                "apiVersion": "cleat.dev/v1alpha1", "kind": "RemovalPreview",
-                "metadata": { "namespace": cluster, "name": "q" },
-                "spec": { "policy": policy },
-                "status": { "answeredAt": "2026-01-01T00:00:00Z" },
-            }))
-            .unwrap()
-        };
-        let object = json!({ "metadata": { "namespace": "n", "name": "p" } });
-        let copy = |cluster: &str| (cluster.to_owned(), "n.p".to_owned());
-        let (then, now) = (Parts::from([copy("c1")]), Parts::from([copy("c1"), copy("c2")]));
-        let asked = [question("c1", "n.p"), question("c3", "n.other")];
-        for matter in [Matter::Policy, Matter::Binding, Matter::Placement] {
-            assert!(covers(matter, &object, &then, &asked), "{matter:?}");
-            assert!(!covers(matter, &object, &now, &asked), "{matter:?}");
-            // A plan of something else is none of this.
-            let other = Parts::from([("c3".to_owned(), "n.p".to_owned())]);
-            assert!(!covers(matter, &object, &other, &asked), "{matter:?}");
+        let (old, new) = (cluster("Needless", true), cluster("Required", true));
+        let held = Size { objects: 30, clusters: 1, namespaces: 0 };
+        let judged = emptied_anew(&old, &new).unwrap();
+        assert_eq!(size(Matter::Cluster, &judged, held), Some(held));
+        for (old, new) in [
+            (&new, &new),
+            (&new, &old),
+            (&old, &old),
+            (&cluster("Needless", false), &cluster("Required", false)),
+        ] {
+            assert_eq!(emptied_anew(old, new), None);
         }
     }
 

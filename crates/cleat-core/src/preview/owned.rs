@@ -58,6 +58,7 @@ mod tests {
             terminating: false,
             owners: owners.iter().map(owner).collect(),
             account: None,
+            above: BTreeMap::new(),
             labels: BTreeMap::new(),
             finalizers: Vec::new(),
         }

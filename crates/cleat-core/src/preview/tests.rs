@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use super::*;
 use crate::id::Id;
 use crate::work::contents::Found;
+use crate::work::observed::Owner;
 use crate::work::outlook::{Foreseen, Prospect};
 
 fn id(resource: &str, namespace: &str, name: &str) -> Id {
@@ -43,6 +44,7 @@ fn found(id: Id) -> Found {
         terminating: false,
         owners: vec![],
         account: None,
+        above: BTreeMap::new(),
         labels: BTreeMap::new(),
         finalizers: vec![],
     }
@@ -73,6 +75,92 @@ fn a_namespace_says_what_it_takes_along_that_no_work_lists() {
     let stays = vec![foreseen(namespace.clone(), Prospect::Orphan)];
     let seen = objects("shop", stays, &[(namespace, inquiry)].into(), &planned);
     assert_eq!((seen[0].takes_along, seen[0].effects.len()), (0, 0));
+}
+
+/// What becomes of a namespace with these objects in it, of which the first is planned as well.
+fn namespace_with(inside: Vec<Found>) -> PreviewedObject {
+    let namespace = id("namespaces", "", "shop");
+    let mut planned: BTreeSet<Id> = [namespace.clone()].into();
+    planned.extend(inside.first().map(|one| one.id.clone()));
+    let inquiry = Inquiry { inside: Some(Ok(inside)), ..Inquiry::default() };
+    let all = vec![foreseen(namespace.clone(), Prospect::Delete)];
+    objects("shop", all, &[(namespace, inquiry)].into(), &planned).remove(0)
+}
+
+fn owned_by(owner: &str, one: Found) -> Found {
+    let owner = Owner {
+        api_version: "apps/v1".to_string(),
+        kind: "Deployment".to_string(),
+        name: owner.to_string(),
+        uid: owner.to_string(),
+        controller: Some(true),
+        block_owner_deletion: None,
+    };
+    Found { owners: vec![owner], ..one }
+}
+
+/// Only their number counted: a secret that came for something that went was deleted by the old plan.
+#[test]
+fn a_plan_was_blind_to_which_objects_go_along() {
+    let with = |resource: &str, uid: &str| {
+        let web = found(id("deployments", "shop", "web"));
+        let other = found(id(resource, "shop", "other"));
+        namespace_with(vec![web, Found { uid: uid.to_string(), ..other }])
+    };
+    let (before, now) = (with("configmaps", "tmp"), with("secrets", "db"));
+    assert_eq!((before.takes_along, now.takes_along), (1, 1));
+    let [before, now] = [before, now].map(|one| [part("c1", vec![one])]);
+    assert_ne!(plan_hash("work a", &before), plan_hash("work a", &now));
+    assert_eq!(
+        changes(&before, &now, 10),
+        [
+            "c1: namespaces /shop: takes others along: was: takes along 1 object (configmaps shop/other) \
+          that nobody lists; now: takes along 1 object (secrets shop/other) that nobody lists"
+        ]
+    );
+    let again = [part("c1", vec![with("configmaps", "tmp")])];
+    assert_eq!(plan_hash("work a", &before), plan_hash("work a", &again));
+    // Another of the same name is another.
+    let anew = [part("c1", vec![with("configmaps", "another")])];
+    assert_ne!(plan_hash("work a", &before), plan_hash("work a", &anew));
+}
+
+#[test]
+fn a_rollout_of_what_a_work_brought_was_another_plan() {
+    let with = |pods: &[&str]| {
+        let web = Found { uid: "web".to_string(), ..found(id("deployments", "shop", "web")) };
+        let pod = |name: &&str| {
+            let pod = Found { uid: (*name).to_string(), ..found(id("pods", "shop", name)) };
+            owned_by("web", pod)
+        };
+        let mut inside = vec![web];
+        inside.extend(pods.iter().map(pod));
+        namespace_with(inside)
+    };
+    let (before, now) = (with(&["a", "b"]), with(&["b", "c", "d"]));
+    assert_eq!((before.takes_along, before.followed, now.followed), (0, 2, 3));
+    assert_eq!(
+        before.effects,
+        ["takes along 2 objects (pods shop/a, pods shop/b) that others in it own"]
+    );
+    let [before, now] = [before, now].map(|one| [part("c1", vec![one])]);
+    assert_eq!(plan_hash("work a", &before), plan_hash("work a", &now));
+}
+
+#[test]
+fn a_plan_was_blind_to_which_objects_of_a_kind_go_along() {
+    let definition = id("customresourcedefinitions", "", "widgets.example.com");
+    let with = |uids: &[&str]| {
+        let uids = uids.iter().map(|uid| (*uid).to_string()).collect();
+        let instances = Some(Ok(Kindred { count: 2, uids }));
+        let inquiry = Inquiry { instances, ..Inquiry::default() };
+        let all = vec![foreseen(definition.clone(), Prospect::Delete)];
+        let inquiries = [(definition.clone(), inquiry)].into();
+        let seen = objects("shop", all, &inquiries, &[definition.clone()].into());
+        plan_hash("work a", &[part("c1", seen)])
+    };
+    assert_eq!(with(&["a", "b"]), with(&["b", "a"]));
+    assert_ne!(with(&["a", "b"]), with(&["a", "c"]));
 }
 
 #[test]
@@ -349,6 +437,23 @@ fn long_answers_are_cut_and_counted() {
         .collect();
     let answer = listed(all, vec![], vec![], Timestamp::UNIX_EPOCH);
     assert_eq!((answer.objects.len(), answer.more), (2_000, 100));
+}
+
+/// Two thousand long refusals are more than a server takes, so the answer never came.
+#[test]
+fn an_answer_was_longer_than_a_server_takes() {
+    let long = |number: usize| PreviewedObject {
+        blockers: vec!["x".repeat(2_000)],
+        ..object(&std::format!("m{number:04}"), "1", PreviewVerdict::Delete)
+    };
+    let answer = listed((0..2_000).map(long).collect(), vec![], vec![], Timestamp::UNIX_EPOCH);
+    let written = serde_json::to_string(&answer).unwrap().len();
+    assert!((800_000..1_000_000).contains(&written), "{written}");
+    assert_eq!(answer.objects.len() as i64 + answer.more, 2_000);
+    assert!(answer.more > 0 && !answer.digest.is_empty());
+    let told = not_taken(&"y".repeat(5_000), Timestamp::UNIX_EPOCH);
+    assert!(told.answered_at.is_some() && told.objects.is_empty());
+    assert!(told.problems[0].len() < 400, "{told:?}");
 }
 
 #[test]

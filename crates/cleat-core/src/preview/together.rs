@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use crate::id::Id;
 use crate::work::along::take_along;
 use crate::work::outlook::{Foreseen, Prospect};
+use crate::work::proposal::MANIFESTS;
 
 /// Puts right what is foreseen by what others do: what any of them deletes does not stay, or is made anew
 /// by those who ask for it; and what is in a namespace or of a definition that goes does not stay either.
@@ -46,7 +47,7 @@ fn after(one: &Foreseen, source: &str, decided_by: &str) -> Option<(Prospect, St
             format!("it stays as far as this is concerned, and goes with {source}"),
         )),
         // Nobody makes it anew who only reports.
-        Prospect::Unchanged if one.decided_by != TEMPLATES => Some((
+        Prospect::Unchanged if ![TEMPLATES, MANIFESTS].contains(&one.decided_by) => Some((
             Prospect::Delete,
             format!("nothing is done about it here, and it goes with {source}"),
         )),
@@ -66,9 +67,9 @@ fn after(one: &Foreseen, source: &str, decided_by: &str) -> Option<(Prospect, St
 }
 
 /// The field by which a template asks for an object.
-const TEMPLATES: &str = "spec.object-templates";
+pub(super) const TEMPLATES: &str = "spec.object-templates";
 /// The field by which one says that an object must not be there.
-const COMPLIANCE: &str = "complianceType";
+pub(super) const COMPLIANCE: &str = "complianceType";
 
 /// Whether a manifest or a template asks for it, so that it is made anew where it can be.
 fn is_asked_for(one: &Foreseen) -> bool {
@@ -171,6 +172,7 @@ mod tests {
             moved(PRUNED, TEMPLATES),
             (Prospect::Recreate, "it goes with old, and is made anew".to_string())
         );
+        assert_eq!(moved(PRUNED, MANIFESTS).0, Prospect::Recreate);
         assert_eq!(moved(COMPLIANCE, TEMPLATES).0, Prospect::Stuck);
         // Who only reports makes nothing.
         assert_eq!(moved(PRUNED, "spec.remediationAction").0, Prospect::Delete);

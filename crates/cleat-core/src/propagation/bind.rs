@@ -189,6 +189,15 @@ impl<'a> Links<'a> {
             .map(|link| link.source)
     }
 
+    /// The placements that place it; None for what places it and is no Placement.
+    pub(super) fn placements(&self) -> impl Iterator<Item = Option<&'a str>> + Clone {
+        let placing = self.0.iter().filter(|link| !link.binding.restricted);
+        placing.map(|link| match link.source {
+            Source::Placement(name) => Some(&**name),
+            Source::Rule(_) => None,
+        })
+    }
+
     pub(super) fn placed(&self) -> BTreeMap<&'a str, Placed<'a>> {
         let maybe_enforced =
             self.0.iter().any(|link| link.binding.enforce.is_some() && !link.is_certain());

@@ -80,7 +80,7 @@ pub fn outlook(seen: &Observed, change: &Change) -> BTreeMap<String, Prospect> {
 /// Of a copy that nothing places there.
 fn goes(spread: &Spread<'_>, seen: &Observed, replica: &Replica) -> Prospect {
     match spread.hold(seen, replica) {
-        None | Some(Hold::Back(_)) => Prospect::Leaves,
+        None | Some(Hold::Back(_) | Hold::Unnoticed(_)) => Prospect::Leaves,
         Some(Hold::Away) => {
             Prospect::LeavesLater("once the cluster can be reached again".to_string())
         }

@@ -14,6 +14,7 @@ use super::event::Event;
 use super::replica::Replica;
 use super::tell::{Said, Told};
 use super::{Asked, BATCH, Hold, Observed, Root, Setback, Setbacks, Spread, intents, replica_name};
+use crate::placement::NOTICED;
 use crate::write::{Action, Outcome, Plan, Side, Write};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -80,7 +81,9 @@ fn unsure(seen: &Observed, spread: &Spread<'_>) -> bool {
         .replicas
         .values()
         .filter(|replica| !replica.deleting && !spread.placed.contains_key(&*replica.cluster));
-    left.into_iter().any(|replica| matches!(spread.hold(seen, replica), Some(Hold::Unsure(_))))
+    left.into_iter().any(|replica| {
+        matches!(spread.hold(seen, replica), Some(Hold::Unsure(_) | Hold::Unnoticed(_)))
+    })
 }
 
 /// When time alone changes what is to be done or said.
@@ -89,10 +92,13 @@ fn later(seen: &Observed, spread: &Spread<'_>) -> Option<SignedDuration> {
     for replica in seen.replicas.values() {
         if let Some(since) = replica.deleting_since {
             times.push(SLOW - seen.now.duration_since(since));
-        } else if !spread.placed.contains_key(&*replica.cluster)
-            && let Some(Hold::Back(until)) = spread.hold(seen, replica)
-        {
-            times.push(until.duration_since(seen.now));
+        } else if !spread.placed.contains_key(&*replica.cluster) {
+            match spread.hold(seen, replica) {
+                Some(Hold::Back(until)) => times.push(until.duration_since(seen.now)),
+                // What is decided may be what was: no event tells.
+                Some(Hold::Unnoticed(_)) => times.push(NOTICED),
+                _ => {}
+            }
         }
     }
     if seen.resolved.values().any(|one| matches!(one, Resolved::Unknown(_))) {
@@ -250,7 +256,7 @@ fn held<'a>(
 ) {
     let message = match hold {
         Hold::Foreign => return,
-        Hold::Unsure(why) => {
+        Hold::Unsure(why) | Hold::Unnoticed(why) => {
             let since = seen.unsure_since.unwrap_or(seen.now);
             let long = seen.now.duration_since(since) >= PATIENCE;
             long.then(|| format!("held: {why}; nothing is removed until that is known"))
@@ -262,13 +268,14 @@ fn held<'a>(
             replica_name(&seen.key)
         )),
         Hold::Back(_) => Some(
-            "held: the cluster has just come back; the policy is removed unless it is chosen again"
+            "held: the cluster, or the hub, has just come back; the policy is removed unless the \
+             cluster is chosen again"
                 .to_string(),
         ),
         Hold::Leaving => Some("held: the cluster leaves the fleet".to_string()),
     };
     let entry = entries.entry(&replica.cluster).or_default();
-    let unsure = matches!(hold, Hold::Unsure(_));
+    let unsure = matches!(hold, Hold::Unsure(_) | Hold::Unnoticed(_));
     entry.warn = matches!(hold, Hold::Away) || (unsure && message.is_some());
     // What is not known to be chosen no more counts as before.
     entry.held = !unsure;

@@ -4,6 +4,7 @@ mod contents;
 mod doubts;
 mod histories;
 mod holding;
+mod returning;
 mod statuses;
 mod telling;
 
@@ -102,6 +103,7 @@ pub(super) fn seen() -> Observed {
         sets: BTreeMap::new(),
         decided: [(Source::Placement("all".into()), settled(&["a", "b"]))].into(),
         clusters: ["a", "b", "c"].map(|name| cluster(name, Some(("True", 1)))).into(),
+        sightings: Sightings::default(),
         replicas: BTreeMap::new(),
         resolved: BTreeMap::new(),
         asked: Asked::NotYet,

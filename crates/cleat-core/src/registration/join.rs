@@ -74,6 +74,12 @@ pub enum Refusal {
          it, or choose another name"
     )]
     Leaving { name: String },
+    #[error(
+        "this cluster is leaving this hub as {name}. If its agent has no valid credentials any more, \
+         add --again and it gets new ones, to leave with; else wait until `cleat clusters` no longer \
+         shows it"
+    )]
+    LeavingItself { name: String },
 }
 
 /// Whether the cluster may try. `existing` is the hub's cluster of that name, `record` what this
@@ -106,7 +112,12 @@ pub fn check(
     }
     let Some(existing) = existing else { return Ok(()) };
     if existing.metadata.deletion_timestamp.is_some() {
-        return Err(Refusal::Leaving { name });
+        return match id(existing) {
+            // Who was away for longer than a certificate lasts has to come back to leave.
+            Some(id) if id == wish.cluster_id && wish.again => Ok(()),
+            Some(id) if id == wish.cluster_id => Err(Refusal::LeavingItself { name }),
+            Some(_) | None => Err(Refusal::Leaving { name }),
+        };
     }
     match id(existing) {
         Some(id) if id != wish.cluster_id => Err(Refusal::NameTaken { name, id: id.to_owned() }),

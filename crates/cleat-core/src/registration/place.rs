@@ -46,15 +46,18 @@ pub fn taken(cluster: &str) -> String {
     )
 }
 
-/// What the namespace holds, as far as its end is concerned.
-pub fn judge(found: &[Found], cluster: &str) -> Contents {
+/// What the namespace holds, as far as its end is concerned. `uid` is that of the cluster.
+pub fn judge(found: &[Found], cluster: &str, uid: &str) -> Contents {
     let mut own: BTreeSet<&str> =
         found.iter().filter(|one| is_fleets(one, cluster)).map(|one| one.uid.as_str()).collect();
-    // What belongs to something of the fleet, such as the rights of an add-on, goes with it.
+    own.insert(uid);
+    // What belongs to the cluster or to something of the fleet, such as the rights of an add-on, goes
+    // with it.
     loop {
         let follows = |one: &&Found| {
+            let direct = one.owners.iter().map(|owner| &owner.uid);
             !own.contains(one.uid.as_str())
-                && one.owners.iter().any(|owner| own.contains(owner.uid.as_str()))
+                && direct.chain(one.above.keys()).any(|owner| own.contains(owner.as_str()))
         };
         let more: Vec<&str> = found.iter().filter(follows).map(|one| one.uid.as_str()).collect();
         if more.is_empty() {
@@ -87,6 +90,7 @@ fn is_fleets(one: &Found, cluster: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::work::contents::Above;
     use crate::work::observed::Owner;
     use serde_json::json;
     use std::vec;
@@ -104,6 +108,7 @@ mod tests {
             terminating: false,
             owners: vec![],
             account: None,
+            above: BTreeMap::new(),
             labels: BTreeMap::new(),
             finalizers: vec![],
         }
@@ -149,17 +154,44 @@ mod tests {
             found("cleat.dev", "removalpreviews", "preview-1"),
             found("", "configmaps", "kube-root-ca.crt"),
         ];
-        assert_eq!(judge(&ours, "c1"), Contents::Ours);
+        assert_eq!(judge(&ours, "c1", "of-c1"), Contents::Ours);
         let mut all = ours.clone();
         let theirs = found("apps", "deployments", "shop");
         all.push(theirs.clone());
-        assert_eq!(judge(&all, "c1"), Contents::Foreign(vec![theirs.id]));
+        assert_eq!(judge(&all, "c1", "of-c1"), Contents::Foreign(vec![theirs.id]));
         let mut all = ours;
         let other = Found {
             labels: [(CLUSTER_NAME_LABEL.into(), "c2".into())].into(),
             ..found("", "configmaps", "of-another")
         };
         all.push(other.clone());
-        assert_eq!(judge(&all, "c1"), Contents::Foreign(vec![other.id]));
+        assert_eq!(judge(&all, "c1", "of-c1"), Contents::Foreign(vec![other.id]));
+    }
+
+    #[test]
+    fn what_belonged_to_the_cluster_itself_was_waited_for_by_it() {
+        let owned_by = |kind: &str, uid: &str| Owner {
+            api_version: "cluster.open-cluster-management.io/v1".into(),
+            kind: kind.into(),
+            name: "c1".into(),
+            uid: uid.into(),
+            controller: None,
+            block_owner_deletion: None,
+        };
+        let there = |owners: Vec<Owner>| Above::There { terminating: true, owners };
+        let mut notes = found("", "configmaps", "notes");
+        notes.owners = vec![owned_by("ManagedCluster", "of-c1")];
+        notes.above = [("of-c1".into(), there(vec![]))].into();
+        assert_eq!(judge(&[notes.clone()], "c1", "of-c1"), Contents::Ours);
+        let mut far = found("", "configmaps", "far");
+        far.owners = vec![owned_by("ClusterThing", "between")];
+        far.above = notes.above.clone();
+        far.above.insert("between".into(), there(vec![owned_by("ManagedCluster", "of-c1")]));
+        assert_eq!(judge(&[far], "c1", "of-c1"), Contents::Ours);
+        // That of another cluster is somebody else's.
+        let alive = Above::There { terminating: false, owners: vec![] };
+        notes.above = [("of-c1".into(), alive)].into();
+        let foreign = Contents::Foreign(vec![notes.id.clone()]);
+        assert_eq!(judge(&[notes], "c1", "of-another"), foreign);
     }
 }

@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 use jiff::Timestamp;
 
 use super::child::{self, Child};
-use super::{BACK, Decided, Observed};
+use super::{Decided, Observed};
+use crate::placement::Early;
 
 /// A place for one work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,6 +94,8 @@ pub(super) enum Hold {
     Away,
     /// It has just come back.
     Back(Timestamp),
+    /// Who decides has not looked since it was away.
+    Unnoticed,
 }
 
 fn hold(seen: &Observed, child: &Child) -> Option<Hold> {
@@ -110,6 +113,8 @@ fn hold(seen: &Observed, child: &Child) -> Option<Hold> {
     if cluster.is_away() {
         return Some(Hold::Away);
     }
-    let back = cluster.available_since()?.checked_add(BACK).ok()?;
-    (back > seen.now).then_some(Hold::Back(back))
+    match seen.sightings.early(seen.now, cluster, names.map(Some))? {
+        Early::Back(until) => Some(Hold::Back(until)),
+        Early::Unnoticed(_) => Some(Hold::Unnoticed),
+    }
 }

@@ -129,7 +129,7 @@ fn left(seen: &Observed, child: &Child, going: bool, hold: Option<Hold>) -> Pros
         Some(Hold::Away) => {
             return Prospect::DeleteLater("once the cluster can be reached again".to_owned());
         }
-        Some(Hold::Back(_)) => return Prospect::Delete,
+        Some(Hold::Back(_) | Hold::Unnoticed) => return Prospect::Delete,
         None => {}
     }
     let settled = |name: &str| seen.placements.get(name).is_some_and(Decided::is_settled);

@@ -15,6 +15,7 @@ use super::child::Child;
 use super::condition::{self, Condition};
 use super::{BATCH, Decided, Observed, Setback, Setbacks, intents, rollouts, some};
 use crate::number::number;
+use crate::placement::NOTICED;
 use crate::rollout::{Rollout, Standing};
 use crate::write::{Action, Outcome, Plan, Side, Write};
 
@@ -124,6 +125,8 @@ fn standing(seen: &Observed, setbacks: &mut Setbacks) -> (Option<Action>, Option
     let held = assigned.held(seen);
     let back = held.iter().filter_map(|(_, hold)| match hold {
         Hold::Back(until) => Some(*until),
+        // What is decided may be what was: no event tells.
+        Hold::Unnoticed => seen.now.checked_add(NOTICED).ok(),
         Hold::Away => None,
     });
     let wake = wake.into_iter().chain(back).min();
@@ -357,7 +360,7 @@ fn kept(held: &[(&Child, Hold)]) -> String {
     let names: Vec<String> =
         held.iter().map(|(child, _)| format!("{}/{}", child.cluster, child.name)).collect();
     format!(
-        "held, as the cluster is not chosen any more and is unreachable or has just come back: {}; \
+        "held, as the cluster is not chosen any more and is unreachable, or has just come back: {}; \
          each goes when its cluster is back, unless it is chosen again, or when somebody deletes it",
         some(names.iter().map(|name| &**name))
     )

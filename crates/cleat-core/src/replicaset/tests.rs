@@ -36,6 +36,7 @@ fn seen(set: Set, decided: Decided, children: Vec<Child>) -> Observed {
         placements: [("all".to_string(), decided)].into(),
         children: Some(children.into_iter().map(Arc::new).collect()),
         clusters: BTreeMap::new(),
+        sightings: Sightings::default(),
         undefined: false,
         setbacks: Setbacks::new(),
         set,
@@ -503,6 +504,29 @@ fn a_cluster_that_became_unreachable_and_left_the_placement_keeps_its_work() {
     assert_eq!(brief(&plan(&seen)), "");
     assert_eq!(report(&seen, &vec![], &[]).wake, Some(SignedDuration::from_secs(7)));
     seen.clusters.extend([cluster("c2", "True", "2026-05-01T11:59:50Z")]);
+    assert_eq!(brief(&plan(&seen)), "delete c2");
+}
+
+#[test]
+fn a_work_went_from_a_cluster_that_was_back_before_its_placement_was_decided_again() {
+    let set = set(|_| {});
+    let works = vec![work(&set, "c1", &WELL), work(&set, "c2", &WELL)];
+    let mut seen = seen(set.clone(), settled(&["c1"]), works);
+    // Its clock is slow: the hub saw it away until just now.
+    seen.clusters.extend([cluster("c2", "True", "2026-05-01T11:00:00Z")]);
+    let away: Timestamp = "2026-05-01T11:59:57Z".parse().unwrap();
+    seen.sightings.away.insert("c2".into(), away);
+    assert_eq!(brief(&plan(&seen)), "");
+    assert_eq!(report(&seen, &vec![], &[]).wake, Some(SignedDuration::from_secs(7)));
+    // Time alone is not enough where the hub decides.
+    let before: Timestamp = "2026-05-01T11:59:56Z".parse().unwrap();
+    seen.now = "2026-05-01T13:00:00Z".parse().unwrap();
+    for looked in [None, Some(before)] {
+        seen.sightings.looked.insert("all".into(), looked);
+        assert_eq!(brief(&plan(&seen)), "", "{looked:?}");
+        assert_eq!(report(&seen, &vec![], &[]).wake, Some(SignedDuration::from_secs(1)));
+    }
+    seen.sightings.looked.insert("all".into(), Some(seen.now));
     assert_eq!(brief(&plan(&seen)), "delete c2");
 }
 

@@ -1,8 +1,8 @@
-//! What is inside a namespace that is about to go because its cluster leaves.
+//! What a namespace or a definition holds that is about to go because its cluster leaves.
 //!
-//! Deleting a namespace takes along whatever is in it, so somebody must have looked: everything that
-//! is neither ours nor made by Kubernetes for every namespace is foreign, and foreign things stay.
-//! Nothing is read here.
+//! Deleting a namespace takes along whatever is in it, and deleting a definition every object of its
+//! kind, so somebody must have looked: everything that is neither ours nor made by Kubernetes for every
+//! namespace is foreign, and foreign things stay. Nothing is read here.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -12,10 +12,10 @@ use alloc::vec::Vec;
 use super::observed::Owner;
 use crate::id::Id;
 
-/// What a namespace holds, as far as deleting it is concerned.
+/// What a namespace or a definition holds, as far as deleting it is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Nothing but what comes with every namespace.
+    /// Nothing but what comes with every namespace, or goes with what is ours.
     Ours,
     /// What is on its way out, or another work of ours still holds.
     Waiting(String),
@@ -25,13 +25,16 @@ pub enum Contents {
     Unknown(String),
 }
 
-/// One object in a namespace.
+/// One object in a namespace, or of a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub id: Id,
     pub uid: String,
     pub terminating: bool,
     pub owners: Vec<Owner>,
+    /// How its owners stand, and theirs, by uid: as far as they are not among what was found, and no
+    /// ledgers.
+    pub above: BTreeMap<String, Above>,
     /// The service account a token is for.
     pub account: Option<String>,
     pub labels: BTreeMap<String, String>,
@@ -39,7 +42,33 @@ pub struct Found {
     pub finalizers: Vec<String>,
 }
 
-/// Begins every account of why a namespace stays.
+/// An owner that is not among what was found: it is elsewhere, or without a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Above {
+    /// The collector is on its way to what it owned.
+    Gone,
+    There {
+        terminating: bool,
+        owners: Vec<Owner>,
+    },
+    Unknown(String),
+}
+
+impl Found {
+    /// As it is once these incarnations are on their way out.
+    #[must_use]
+    pub fn once_going(mut self, is_going: impl Fn(&str) -> bool) -> Self {
+        self.terminating |= is_going(&self.uid);
+        for (uid, above) in &mut self.above {
+            if let Above::There { terminating, .. } = above {
+                *terminating |= is_going(uid);
+            }
+        }
+        self
+    }
+}
+
+/// Begins every account of why a namespace or a definition stays.
 pub(crate) const HOLDS_FOREIGN: &str = "it holds what is not ours";
 
 /// How many foreign objects are named.
@@ -49,14 +78,25 @@ pub(crate) fn is_namespace(id: &Id) -> bool {
     id.group.is_empty() && id.resource == "namespaces"
 }
 
-/// What to make of everything in a namespace. `hub_hash` is that of our hub's address.
+/// What to make of everything in a namespace or of a definition. `hub_hash` is that of our hub's address.
 pub fn judge(found: &[Found], hub_hash: &str) -> Contents {
-    let here: BTreeSet<&str> = found.iter().map(|one| one.uid.as_str()).collect();
+    judge_beside(found, &BTreeSet::new(), hub_hash)
+}
+
+/// The same where these incarnations do not count: whoever asks takes them along.
+pub fn judge_beside(found: &[Found], own: &BTreeSet<&str>, hub_hash: &str) -> Contents {
+    let others = || found.iter().filter(|one| !own.contains(one.uid.as_str()));
+    let sight = Sight { here: others().map(|one| one.uid.as_str()).collect(), own, hub_hash };
     let mut foreign = Vec::new();
+    let mut unknown: Option<String> = None;
     let mut waiting: Option<&Id> = None;
-    for one in found.iter().filter(|one| !comes_with_every_namespace(one)) {
-        match standing(one, &here, hub_hash) {
+    for one in others().filter(|one| !comes_with_every_namespace(one)) {
+        match sight.standing(one) {
             Standing::Foreign => foreign.push(one.id.clone()),
+            Standing::Unknown(why) => {
+                let why = format!("whose {} is cannot be told: {why}", one.id);
+                unknown = Some(unknown.map_or(why.clone(), |other| other.min(why)));
+            }
             Standing::Waiting => waiting = Some(waiting.map_or(&one.id, |id| id.min(&one.id))),
             Standing::Follows => {}
         }
@@ -66,46 +106,103 @@ pub fn judge(found: &[Found], hub_hash: &str) -> Contents {
         foreign.truncate(NAMED);
         return Contents::Foreign(foreign);
     }
-    match waiting {
-        Some(id) => Contents::Waiting(id.to_string()),
-        None => Contents::Ours,
+    match (unknown, waiting) {
+        (Some(why), _) => Contents::Unknown(why),
+        (None, Some(id)) => Contents::Waiting(id.to_string()),
+        (None, None) => Contents::Ours,
     }
 }
 
+/// In the order in which one of several owners decides.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
-    Foreign,
-    Waiting,
-    /// It goes, or is judged, with an owner that is here as well.
+    /// It goes, or is judged, with an owner that is here as well or is ours.
     Follows,
+    Waiting,
+    Unknown(String),
+    Foreign,
 }
 
-fn standing(one: &Found, here: &BTreeSet<&str>, hub_hash: &str) -> Standing {
-    if one.terminating {
-        return Standing::Waiting;
+struct Sight<'a> {
+    here: BTreeSet<&'a str>,
+    own: &'a BTreeSet<&'a str>,
+    hub_hash: &'a str,
+}
+
+impl Sight<'_> {
+    fn standing(&self, one: &Found) -> Standing {
+        if one.terminating {
+            return Standing::Waiting;
+        }
+        if one.owners.iter().any(|owner| self.here.contains(owner.uid.as_str())) {
+            return Standing::Follows;
+        }
+        match self.is_held(&one.owners) {
+            Some(true) => Standing::Waiting,
+            Some(false) => Standing::Foreign,
+            None => self.by_owners(one),
+        }
     }
-    if one.owners.iter().any(|owner| here.contains(owner.uid.as_str())) {
-        return Standing::Follows;
+
+    /// Whether ledgers are among the owners, and all of them are of our hub.
+    fn is_held(&self, owners: &[Owner]) -> Option<bool> {
+        let mut ledgers = owners.iter().filter(|owner| owner.is_ledger()).peekable();
+        ledgers.peek()?;
+        Some(ledgers.all(|owner| owner.is_of_hub(self.hub_hash)))
     }
-    let mut ledgers = one.owners.iter().filter(|owner| owner.is_ledger()).peekable();
-    if ledgers.peek().is_some() {
-        return match ledgers.all(|owner| owner.is_of_hub(hub_hash)) {
-            true => Standing::Waiting,
-            false => Standing::Foreign,
-        };
+
+    /// What belongs to something foreign that lives is foreign, and so is what belongs to nobody, or only
+    /// to things that own each other.
+    fn by_owners(&self, one: &Found) -> Standing {
+        let mut open: Vec<&Owner> = one.owners.iter().collect();
+        let mut passed = BTreeSet::new();
+        let mut standing = None;
+        while let Some(owner) = open.pop() {
+            if !passed.insert(owner.uid.as_str()) {
+                continue;
+            }
+            match self.by_owner(owner, one) {
+                Ok(decided) => standing = standing.max(Some(decided)),
+                Err(owners) => open.extend(owners),
+            }
+        }
+        standing.unwrap_or(Standing::Foreign)
     }
-    // An owner that is not here is gone, and then the collector is on its way, or it is an object
-    // without a namespace, and then this is its owner's business.
-    match one.owners.is_empty() || one.owners.iter().all(is_cluster_wide) {
-        true => Standing::Foreign,
-        false => Standing::Waiting,
+
+    /// What one owner decides, or else who owns that.
+    fn by_owner<'a>(&self, owner: &Owner, one: &'a Found) -> Result<Standing, &'a [Owner]> {
+        let uid = owner.uid.as_str();
+        if self.own.contains(uid) {
+            return Ok(Standing::Waiting);
+        }
+        if self.here.contains(uid) {
+            return Ok(Standing::Follows);
+        }
+        let told = |why: &str| format!("its owner {} {} {why}", owner.kind, owner.name);
+        Ok(match one.above.get(uid) {
+            None => Standing::Unknown(told("was not looked for")),
+            Some(Above::Unknown(why)) => Standing::Unknown(told(&format!("cannot be seen: {why}"))),
+            Some(Above::Gone) => Standing::Waiting,
+            // It may be spared yet, and goes last if it goes.
+            Some(Above::There { .. }) if is_holder(owner) => Standing::Foreign,
+            Some(Above::There { terminating: true, .. }) => Standing::Waiting,
+            Some(Above::There { owners, .. }) => match self.is_held(owners) {
+                // What is ours goes with the cluster, and what belongs to it follows.
+                Some(true) => Standing::Follows,
+                Some(false) => Standing::Foreign,
+                None if owners.is_empty() => Standing::Foreign,
+                None => return Err(owners),
+            },
+        })
     }
 }
 
-/// Owners without a namespace, as far as Kubernetes' own kinds go.
-fn is_cluster_wide(owner: &Owner) -> bool {
+/// Whether an owner is a namespace or a definition.
+fn is_holder(owner: &Owner) -> bool {
+    let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
     matches!(
-        owner.kind.as_str(),
-        "Namespace" | "Node" | "ClusterRole" | "ClusterRoleBinding" | "CustomResourceDefinition"
+        (group, owner.kind.as_str()),
+        ("", "Namespace") | ("apiextensions.k8s.io", "CustomResourceDefinition")
     )
 }
 
@@ -131,7 +228,7 @@ fn is_everywhere(account: &str) -> bool {
 }
 
 impl Contents {
-    /// Why a namespace stays, for people.
+    /// Why a namespace or a definition stays, for people.
     pub(crate) fn why_kept(&self) -> Option<String> {
         let Self::Foreign(ids) = self else { return None };
         let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
@@ -140,77 +237,4 @@ impl Contents {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::ownership::LEDGER_KIND;
-    use super::*;
-    use std::vec;
-
-    fn found(resource: &str, name: &str) -> Found {
-        let id = Id {
-            resource: resource.into(),
-            namespace: "n".into(),
-            name: name.into(),
-            ..Id::default()
-        };
-        Found {
-            uid: format!("{resource}/{name}"),
-            id,
-            terminating: false,
-            owners: vec![],
-            account: None,
-            labels: BTreeMap::new(),
-            finalizers: vec![],
-        }
-    }
-
-    fn owner(kind: &str, name: &str, uid: &str) -> Owner {
-        let api_version =
-            if kind == LEDGER_KIND { "work.open-cluster-management.io/v1" } else { "apps/v1" };
-        Owner {
-            api_version: api_version.into(),
-            kind: kind.into(),
-            name: name.into(),
-            uid: uid.into(),
-            controller: None,
-            block_owner_deletion: None,
-        }
-    }
-
-    #[test]
-    fn what_comes_with_every_namespace_is_nobodys() {
-        let token = Found { account: Some("default".into()), ..found("secrets", "default-token") };
-        let all = [
-            found("configmaps", "kube-root-ca.crt"),
-            found("serviceaccounts", "default"),
-            found("events", "e"),
-            token,
-        ];
-        assert_eq!(judge(&all, "hub"), Contents::Ours);
-    }
-
-    #[test]
-    fn what_others_brought_is_foreign_even_beside_what_goes() {
-        let going = Found { terminating: true, ..found("pods", "p") };
-        let map = found("configmaps", "theirs");
-        assert_eq!(judge(&[going, map.clone()], "hub"), Contents::Foreign(vec![map.id]));
-    }
-
-    #[test]
-    fn dependents_follow_and_orphans_are_waited_for() {
-        let deployment = found("deployments", "d");
-        let mut set = found("replicasets", "r");
-        set.owners = vec![owner("Deployment", "d", &deployment.uid)];
-        assert_eq!(judge(&[set.clone()], "hub"), Contents::Waiting(set.id.to_string()));
-        let id = deployment.id.clone();
-        assert_eq!(judge(&[deployment, set], "hub"), Contents::Foreign(vec![id]));
-    }
-
-    #[test]
-    fn another_hubs_objects_are_foreign_and_another_works_are_waited_for() {
-        let mut held = found("configmaps", "m");
-        held.owners = vec![owner(LEDGER_KIND, "hub-other-work", "l1")];
-        assert_eq!(judge(&[held.clone()], "hub"), Contents::Waiting(held.id.to_string()));
-        held.owners.push(owner(LEDGER_KIND, "elsewhere-work", "l2"));
-        assert_eq!(judge(&[held.clone()], "hub"), Contents::Foreign(vec![held.id]));
-    }
-}
+mod tests;

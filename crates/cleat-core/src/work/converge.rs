@@ -170,6 +170,13 @@ pub(crate) fn need(
         (Need::Touch { .. }, Permission::Denied(why)) => Need::Stuck(Stuck::Denied(why.clone())),
         (Need::Touch { .. }, Permission::Unknown(why)) => Need::Stuck(Stuck::Unknown(why.clone())),
         (Need::Touch { .. }, Permission::Granted) if seen.must_wait(id) => Need::Later,
+        // That it is there as wanted does not mean that this executor could have brought it.
+        (Need::Nothing, Permission::Denied(why)) if wanted.strategy != Strategy::ReadOnly => {
+            Need::Stuck(Stuck::Denied(why.clone()))
+        }
+        (Need::Nothing, Permission::Unknown(_)) if wanted.strategy != Strategy::ReadOnly => {
+            Need::Later
+        }
         _ => need,
     }
 }

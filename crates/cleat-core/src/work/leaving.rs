@@ -1,7 +1,8 @@
 //! What would become of the objects of all works if their cluster left its hub with nothing.
 //!
 //! Each work decides for itself ([`outlook`]), but none of them is alone: an object that two of them hold
-//! goes with the last, and a namespace that one of them brought stays if another leaves something in it.
+//! goes with the last, and a namespace or a definition that one of them brought stays if another leaves
+//! something in it.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
@@ -11,13 +12,13 @@ use alloc::vec::Vec;
 use cleat_api::managedcluster::RemoveStrategy;
 
 use super::along::take_along;
-use super::contents::{Contents, Found, is_namespace, judge};
+use super::contents::{Above, Contents, Found, judge};
 use super::observed::{Ledger, Observed, Seen};
 use super::outlook::{self, Change, Foreseen, Prospect};
-use super::retire::{Fate, Unmarked, is_holder, is_inside};
+use super::retire::{Fate, Unmarked, is_holder};
 use crate::id::Id;
 
-/// What is in namespaces, or why nobody could look.
+/// What is in namespaces and of definitions, or why nobody could look.
 pub type Inside = BTreeMap<Id, Result<Vec<Found>, String>>;
 
 /// The outlook for each work by its name, or why there is none.
@@ -25,16 +26,17 @@ pub type Outlooks = BTreeMap<String, Result<Vec<Foreseen>, String>>;
 
 type Fates = BTreeMap<String, Result<Vec<(Foreseen, Fate)>, String>>;
 
-/// The namespaces that works hold and that are there: somebody has to look into them first.
-pub fn namespaces(all: &[Observed]) -> BTreeSet<Id> {
-    let mut namespaces = BTreeSet::new();
+/// The namespaces and definitions that works hold and that are there: somebody has to look into them
+/// first.
+pub fn holders(all: &[Observed]) -> BTreeSet<Id> {
+    let mut holders = BTreeSet::new();
     for seen in all {
         let Ledger::Present(book) = &seen.ledger else { continue };
-        let held = book.ids().into_iter().filter(|id| is_namespace(id));
+        let held = book.ids().into_iter().filter(|id| is_holder(id));
         let there = held.filter(|id| matches!(seen.live.get(*id), Some(Seen::Present(_))));
-        namespaces.extend(there.cloned());
+        holders.extend(there.cloned());
     }
-    namespaces
+    holders
 }
 
 /// The outlook for everything that any of these works has, which are all that the hub sent.
@@ -68,10 +70,10 @@ fn take_marks_of_others_off(seen: &mut Observed) {
 
 fn fill(all: &mut [Observed], contents: impl Fn(&Id, &str) -> Contents) {
     for seen in all {
-        let namespaces = namespaces(core::slice::from_ref(seen));
+        let holders = holders(core::slice::from_ref(seen));
         let hub_hash = &seen.agent.hub_hash;
         seen.contents =
-            namespaces.into_iter().map(|id| (id.clone(), contents(&id, hub_hash))).collect();
+            holders.into_iter().map(|id| (id.clone(), contents(&id, hub_hash))).collect();
     }
 }
 
@@ -91,8 +93,8 @@ fn fates(all: &[Observed], strategy: RemoveStrategy) -> Fates {
 
 /// What becomes of an object that several works hold, and do not agree about.
 enum End {
-    /// This work says that it stays, and what is declared to stay stays.
-    Kept(String),
+    /// This work says by this field that it stays, and what is declared to stay stays.
+    Kept(String, &'static str),
     /// This work spares it for the sake of what is in it, and takes the marks of the others off.
     Spared(String),
     Goes(String),
@@ -101,22 +103,23 @@ enum End {
 }
 
 fn shared(fates: &Fates) -> BTreeMap<Id, End> {
-    let mut holders: BTreeMap<&Id, Vec<(&str, Prospect, &Fate)>> = BTreeMap::new();
+    let mut holders: BTreeMap<&Id, Vec<Holder<'_>>> = BTreeMap::new();
     for (name, all) in fates {
         for (one, fate) in all.iter().flatten() {
-            holders.entry(&one.id).or_default().push((name, one.prospect, fate));
+            holders.entry(&one.id).or_default().push((name, one, fate));
         }
     }
     let several = holders.into_iter().filter(|(_, holders)| holders.len() > 1);
     several.filter_map(|(id, holders)| Some((id.clone(), End::of(&holders)?))).collect()
 }
 
+/// A work that holds an object, what it foresees for it, and in the planner's own words.
+type Holder<'a> = (&'a str, &'a Foreseen, &'a Fate);
+
 impl End {
-    fn of(holders: &[(&str, Prospect, &Fate)]) -> Option<Self> {
-        let work = |wanted: Prospect| {
-            let found = holders.iter().find(|(_, prospect, _)| *prospect == wanted);
-            found.map(|(name, ..)| (*name).to_string())
-        };
+    fn of(holders: &[Holder<'_>]) -> Option<Self> {
+        let holder = |wanted: Prospect| holders.iter().find(|(_, one, _)| one.prospect == wanted);
+        let work = |wanted: Prospect| holder(wanted).map(|(name, ..)| (*name).to_string());
         let spares = |fate: &Fate| {
             let why = [Unmarked::HoldsKept, Unmarked::HoldsForeign];
             matches!(fate, Fate::Unmark { why: is, .. } if why.contains(is))
@@ -132,42 +135,42 @@ impl End {
             .iter()
             .find(|(_, _, fate)| matches!(fate, Fate::Unmark { why: Unmarked::Recreated, .. }));
         let anew = anew.map(|(name, ..)| (*name).to_string());
-        Some(match (work(Prospect::Orphan), work(Prospect::Unknown).or(anew)) {
-            (Some(keeper), _) => Self::Kept(keeper),
+        Some(match (holder(Prospect::Orphan), work(Prospect::Unknown).or(anew)) {
+            (Some((keeper, one, _)), _) => Self::Kept((*keeper).to_string(), one.decided_by),
             (None, Some(other)) => Self::Unclear(other),
             (None, None) => Self::Goes(goes_with),
         })
     }
 
     fn put_right(&self, one: &mut Foreseen) {
-        let (prospect, why) = match (self, one.prospect) {
-            (Self::Kept(work), Prospect::Delete) => {
-                (Prospect::Keep, format!("it is declared to stay by work {work}"))
+        let (prospect, why, field) = match (self, one.prospect) {
+            (Self::Kept(work, field), Prospect::Delete) => {
+                (Prospect::Keep, format!("it is declared to stay by work {work}"), *field)
             }
             (Self::Spared(work), Prospect::Delete | Prospect::Unknown) => {
-                (Prospect::Keep, format!("work {work} spares it for the sake of what is in it"))
+                (Prospect::Keep, format!("work {work} spares it for the sake of what is in it"), "")
             }
             (Self::Goes(work), Prospect::Keep) => {
-                (Prospect::Delete, format!("it goes with work {work}"))
+                (Prospect::Delete, format!("it goes with work {work}"), "spec.removeStrategy")
             }
             (Self::Unclear(work), Prospect::Delete | Prospect::Keep) => {
-                (Prospect::Unknown, format!("it depends on work {work}, which holds it as well"))
+                let why = format!("it depends on work {work}, which holds it as well");
+                (Prospect::Unknown, why, "")
             }
             _ => return,
         };
-        (one.prospect, one.why, one.decided_by) = (prospect, why, "");
+        (one.prospect, one.why, one.decided_by) = (prospect, why, field);
     }
 }
 
 /// What the works leave behind.
 #[derive(Default)]
 struct Ends {
-    stays: BTreeSet<Id>,
+    /// By incarnation.
+    stays: BTreeSet<String>,
     unknown: BTreeSet<Id>,
     /// By incarnation.
     goes: BTreeSet<String>,
-    /// Definitions that go, with all their objects.
-    definitions: BTreeSet<Id>,
 }
 
 impl Ends {
@@ -175,14 +178,9 @@ impl Ends {
         let mut ends = Self::default();
         for (one, _) in fates.values().flatten().flatten().filter(|(one, _)| !one.uid.is_empty()) {
             match one.prospect {
-                Prospect::Keep | Prospect::Orphan => drop(ends.stays.insert(one.id.clone())),
+                Prospect::Keep | Prospect::Orphan => drop(ends.stays.insert(one.uid.clone())),
                 Prospect::Unknown => drop(ends.unknown.insert(one.id.clone())),
-                Prospect::Delete => {
-                    ends.goes.insert(one.uid.clone());
-                    if is_holder(&one.id) && !is_namespace(&one.id) {
-                        ends.definitions.insert(one.id.clone());
-                    }
-                }
+                Prospect::Delete => drop(ends.goes.insert(one.uid.clone())),
                 _ => {}
             }
         }
@@ -202,28 +200,15 @@ impl Ends {
         }
     }
 
-    /// What a namespace holds by the time that its own turn comes: what works take along is gone by then,
-    /// whoever's mark it bears, and so is what goes with its definition; and what one of them left there is
-    /// nobody's of ours any more.
+    /// What a namespace or a definition holds by the time that its own turn comes: what works take along is
+    /// gone by then, whoever's mark it bears; and what one of them left there is nobody's of ours any more.
     fn contents(&self, inside: Option<&Result<Vec<Found>, String>>, hub_hash: &str) -> Contents {
         let found = match inside {
             None => return Contents::Unknown("what it holds was not looked at".into()),
             Some(Err(why)) => return Contents::Unknown(why.clone()),
             Some(Ok(found)) => found,
         };
-        let left: Vec<Found> = found
-            .iter()
-            .filter(|one| !self.goes.contains(&one.uid))
-            .filter(|one| !self.definitions.iter().any(|holder| is_inside(holder, &one.id)))
-            .cloned()
-            .map(|mut one| {
-                if self.stays.contains(&one.id) {
-                    one.owners.clear();
-                    one.terminating = false;
-                }
-                one
-            })
-            .collect();
+        let left: Vec<Found> = found.iter().cloned().map(|one| self.in_the_end(one)).collect();
         let unknown = found.iter().find(|one| self.unknown.contains(&one.id));
         match (judge(&left, hub_hash), unknown) {
             (Contents::Waiting(_) | Contents::Ours, Some(one)) => {
@@ -231,5 +216,17 @@ impl Ends {
             }
             (contents, _) => contents,
         }
+    }
+
+    fn in_the_end(&self, one: Found) -> Found {
+        let mut one = one.once_going(|uid| self.goes.contains(uid));
+        if self.stays.contains(&one.uid) {
+            one.owners.clear();
+            one.terminating = false;
+        }
+        for (_, above) in one.above.iter_mut().filter(|(uid, _)| self.stays.contains(*uid)) {
+            *above = Above::There { terminating: false, owners: Vec::new() };
+        }
+        one
     }
 }

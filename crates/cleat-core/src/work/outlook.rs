@@ -156,6 +156,9 @@ pub(super) fn foreseen(seen: &Observed, book: &Book, id: &Id, fate: Fate, goes: 
 
 pub(super) const DELETE_OPTION: &str = "spec.deleteOption";
 
+/// Why an object stays that another work holds.
+pub(crate) const SHARED: &str = "another work holds it as well";
+
 fn said(
     seen: &Observed,
     book: &Book,
@@ -175,9 +178,7 @@ fn said(
         Fate::Unmark { why: Unmarked::Kept(field), .. } => {
             by(prospect_of(field), "it is declared to stay", field_of(field))
         }
-        Fate::Unmark { why: Unmarked::Shared, .. } => {
-            by(Prospect::Keep, "another work holds it as well", "")
-        }
+        Fate::Unmark { why: Unmarked::Shared, .. } => by(Prospect::Keep, SHARED, ""),
         Fate::Unmark { why: Unmarked::Recreated, .. } => {
             by(Prospect::Keep, "somebody made it anew", "")
         }

@@ -20,7 +20,7 @@ pub(crate) const API_VERSION: &str = "work.open-cluster-management.io/v1";
 pub const LEDGER_KIND: &str = "AppliedManifestWork";
 
 impl Owner {
-    pub(crate) fn is_ledger(&self) -> bool {
+    pub fn is_ledger(&self) -> bool {
         self.kind == LEDGER_KIND && self.api_version.starts_with(GROUP)
     }
 

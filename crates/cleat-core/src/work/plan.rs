@@ -12,6 +12,7 @@ use super::observed::{Applied, Book, Hub, Ledger, Observed, Seen, Work};
 use super::ownership::{Ownership, ledger_target, origin, ownership};
 use super::report::{is_stranded_told, tell_left};
 use super::retire::{self, Fate};
+use super::trouble::Trouble;
 use crate::id::{Id, Target};
 use crate::leave::record::is_receipted;
 use crate::write::{Action, Plan, Side, Write};
@@ -114,7 +115,7 @@ fn retire_all(seen: &Observed, book: &Book, last: Vec<Action>) -> Plan {
     }
     // Whoever leaves says what stays before it is forgotten here.
     if let Some(tell) = tell_left(seen, book) {
-        return if seen.must_wait(&tell.target.id) { vec![] } else { vec![vec![tell]] };
+        return if seen.must_wait(&Trouble::about(&tell)) { vec![] } else { vec![vec![tell]] };
     }
     if seen.hub.work().is_some_and(|work| work.deleting && is_unwritten(seen, work)) {
         return vec![];

@@ -23,7 +23,8 @@ use super::retire;
 use crate::id::{Id, Target};
 use crate::write::Write;
 
-const MANIFESTS: &str = "spec.workload.manifests";
+/// The field by which a work asks for an object.
+pub(crate) const MANIFESTS: &str = "spec.workload.manifests";
 const CONFIGS: &str = "spec.manifestConfigs";
 
 /// What a work would do.

@@ -126,7 +126,8 @@ fn status(seen: &Observed, work: &Work) -> Option<ManifestWorkStatus> {
     if !complete {
         told.extend(applied(&manifests, work.generation).and_then(|found| conditions.set(found)));
         for finding in rules::aggregate(&manifests) {
-            told.extend(conditions.set(Found::from(finding)));
+            let found = Found::from(finding);
+            told.extend(conditions.set(unless_unapplied(found, &manifests, work.generation)));
         }
         told.extend(removed::held(seen, book).and_then(|found| conditions.set(found)));
     }
@@ -443,22 +444,40 @@ fn manifest_available(seen: &Observed, wanted: &Wanted) -> Found {
     }
 }
 
+/// Completeness is for good: nothing is applied any more, and a time to live begins. So a work is not
+/// complete by some of its manifests while others were never applied, of which no rule can say anything.
+fn unless_unapplied(found: Found, manifests: &[ManifestCondition], generation: i64) -> Found {
+    let is_applied = |manifest: &&ManifestCondition| {
+        applied_now(manifest, generation).is_some_and(|status| status == "True")
+    };
+    let unapplied = manifests.len() - manifests.iter().filter(is_applied).count();
+    if found.type_ != kinds::COMPLETE || found.status != "True" || unapplied == 0 {
+        return found;
+    }
+    let message = match unapplied {
+        1 => "1 manifest is not applied".to_string(),
+        many => format!("{many} manifests are not applied"),
+    };
+    Found { status: "Unknown", message, ..found }
+}
+
 fn status_of<'a>(manifest: &'a ManifestCondition, type_: &str) -> Option<&'a str> {
     let mut conditions = manifest.conditions.iter();
     conditions.find(|condition| condition.type_ == type_).map(|condition| condition.status.as_str())
 }
 
+/// Whether a manifest is applied as it is asked for now. `None` while that was never tried.
+fn applied_now(manifest: &ManifestCondition, generation: i64) -> Option<&str> {
+    let mut conditions = manifest.conditions.iter();
+    let applied = conditions.find(|condition| condition.type_ == kinds::APPLIED)?;
+    let current = applied.observed_generation == Some(generation);
+    current.then_some(applied.status.as_str())
+}
+
 /// `None` for a work without manifests, and while some were never tried as they are asked for now.
 fn applied(manifests: &[ManifestCondition], generation: i64) -> Option<Found> {
-    let statuses: Vec<Option<&str>> = manifests
-        .iter()
-        .map(|manifest| {
-            let mut conditions = manifest.conditions.iter();
-            let applied = conditions.find(|condition| condition.type_ == kinds::APPLIED)?;
-            let current = applied.observed_generation == Some(generation);
-            current.then_some(applied.status.as_str())
-        })
-        .collect();
+    let statuses: Vec<Option<&str>> =
+        manifests.iter().map(|manifest| applied_now(manifest, generation)).collect();
     if statuses.contains(&Some("False")) {
         let message = "Failed to apply manifest work";
         let reason = reason::APPLIED_MANIFEST_WORK_FAILED;

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use cleat_api::managedcluster::RemoveStrategy;
 use serde_json::json;
 
-use super::contents::{self, Contents};
+use super::contents::Contents;
 use super::kind_order::removal_rank;
 use super::observed::{Book, Observed, Origin, Present, Seen};
 use super::ownership::{Ownership, kept_by_name, origin, ownership};
@@ -62,7 +62,7 @@ pub enum Unmarked {
     Recreated,
     /// It is the namespace or the definition of something that is kept.
     HoldsKept,
-    /// It is a namespace that holds what is not ours.
+    /// It is a namespace or a definition that holds what is not ours.
     HoldsForeign,
 }
 
@@ -114,11 +114,11 @@ pub(crate) fn fates<'a>(
     fates
 }
 
-/// A leaving cluster keeps a namespace that holds what others brought: deleting it would take that
-/// along.
+/// A leaving cluster keeps a namespace or a definition that holds what others brought, or what another
+/// work has left there on purpose: deleting it would take that along.
 fn spare_foreign(seen: &Observed, book: &Book, id: &Id, fate: &mut Fate) {
     let Fate::Delete { uid, resource_version } = fate else { return };
-    if !contents::is_namespace(id) {
+    if !is_holder(id) {
         return;
     }
     *fate = match seen.contents.get(id) {
@@ -418,6 +418,24 @@ pub(crate) fn is_awaited(protected: &BTreeMap<&Id, Protected>, id: &Id) -> bool 
 pub(crate) fn turn(fates: &BTreeMap<&Id, Fate>) -> Option<u16> {
     let remaining = fates.iter().filter(|(_, fate)| fate.remains());
     remaining.map(|(id, _)| rank(id)).min()
+}
+
+/// The namespaces and definitions on record of which somebody has to know what they hold, because they go
+/// next or a protected object waits for them. `is_let_go`: nothing of ours is to be seen there.
+pub fn holders_due<'a>(
+    seen: &Observed,
+    book: &'a Book,
+    is_let_go: impl Fn(&Id) -> bool,
+) -> Vec<&'a Id> {
+    if !is_emptied(seen) || !book.deleting {
+        return Vec::new();
+    }
+    let ids = book.ids();
+    let turn = ids.iter().filter(|id| !is_let_go(id)).map(|id| rank(id)).min();
+    let refused = seen.troubles.iter().filter_map(|(id, one)| Some((id, one.protected()?)));
+    let protected: BTreeMap<&Id, Protected> = refused.collect();
+    let is_due = |id: &Id| turn.is_none_or(|turn| rank(id) <= turn) || is_awaited(&protected, id);
+    ids.into_iter().filter(|id| is_holder(id) && is_due(id)).collect()
 }
 
 pub(crate) fn rank(id: &Id) -> u16 {

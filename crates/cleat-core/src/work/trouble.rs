@@ -8,8 +8,9 @@ use alloc::string::{String, ToString as _};
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::id::Id;
 use crate::protection::denial::Protected;
-use crate::write::{Outcome, Write};
+use crate::write::{Action, Outcome, Side, Write};
 
 const FIRST_PAUSE: SignedDuration = SignedDuration::from_millis(100);
 pub(crate) const LONGEST_PAUSE: SignedDuration = SignedDuration::from_secs(10);
@@ -41,6 +42,18 @@ pub enum TroubleKind {
 }
 
 impl Trouble {
+    /// What a failure of this action is about. That the hub does not take in how a work stands keeps
+    /// nobody from letting go of it, so it is a trouble of its own.
+    pub fn about(action: &Action) -> Id {
+        let id = action.target.id.clone();
+        match (action.side, &action.write) {
+            (Side::Hub, Write::MergeStatus(_)) => {
+                Id { resource: format!("{}/status", id.resource), ..id }
+            }
+            _ => id,
+        }
+    }
+
     /// What an outcome means after `before` went wrong. `None`: it went well.
     pub fn after(
         before: Option<&Self>,
@@ -99,7 +112,8 @@ fn pause(attempts: u32, longest: SignedDuration) -> SignedDuration {
     doubled.min(longest)
 }
 
-fn shortened(message: &str) -> String {
+/// As much of what a server says as is passed on.
+pub(crate) fn shortened(message: &str) -> String {
     if message.len() <= LONGEST_MESSAGE {
         return message.to_string();
     }

@@ -78,7 +78,10 @@ impl Context {
         }
         if hub::wants_look(&seen) {
             seen.contents = Some(match found(&self.hub_client, &self.kinds, &name).await {
-                Ok(found) => place::judge(&found, &name),
+                Ok(found) => {
+                    let uid = cluster.metadata.uid.as_deref().unwrap_or_default();
+                    place::judge(&found, &name, uid)
+                }
                 Err(why) => Contents::Unknown(format!("what it holds cannot be seen: {why}")),
             });
         }

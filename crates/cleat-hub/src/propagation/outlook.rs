@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cleat_api::policy::name::ROOT_POLICY;
+use cleat_core::placement::Sightings;
 use cleat_core::propagation::outlook::{Change, Proposed, Prospect, outlook, proposal};
 use cleat_core::propagation::{
     Asked, Binding, Observed, PolicySet, Replica, Root, Source, replica_name,
@@ -209,6 +210,7 @@ async fn observe(hub_client: &Client, key: &(String, String)) -> Result<Observed
         sets: BTreeMap::new(),
         decided: BTreeMap::new(),
         clusters: BTreeMap::new(),
+        sightings: Sightings::default(),
         replicas,
         resolved: BTreeMap::new(),
         asked: Asked::NotYet,

@@ -440,6 +440,7 @@ impl Case<'_> {
     fn options(&self) -> ResolveOptions {
         let restricted = if self.account.is_some() { "" } else { &*self.root.namespace };
         let mut options = ResolveOptions::hub(jiff::Timestamp::now(), restricted);
+        options.seed = Some(format!("{}/{}", self.root.uid, self.cluster.name));
         options.cluster_scoped = vec![ClusterScoped {
             group: "cluster.open-cluster-management.io".to_owned(),
             kind: "ManagedCluster".to_owned(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use cleat_api::manifestworkreplicaset::{LONGEST_KEY, SET_LABEL};
 use cleat_api::placement::PLACEMENT_LABEL;
+use cleat_core::placement::Sightings;
 use cleat_core::replicaset::outlook::{Foreseen, Prospect, outlook};
 use cleat_core::replicaset::{Child, Decided, Observed, Set, Setbacks};
 use kube::Client;
@@ -64,6 +65,7 @@ async fn observe(
         placements,
         children: Some(children),
         clusters,
+        sightings: Sightings::default(),
         undefined: false,
         setbacks: Setbacks::new(),
     })

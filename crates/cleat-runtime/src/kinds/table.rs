@@ -43,6 +43,14 @@ impl Table {
         }
     }
 
+    /// The same, in the first version of its group that has it, if this one has not.
+    pub(super) fn kind_in_any_version(&self, group: &str, version: &str, kind: &str) -> Found {
+        let others = self.versions.get(group).into_iter().flatten();
+        let versions = [version].into_iter().chain(others.map(String::as_str));
+        let mut found = versions.map(|version| self.kind(group, version, kind));
+        found.find(|one| matches!(one, Found::Mapped(_))).unwrap_or_else(|| self.nothing(group))
+    }
+
     pub(super) fn resource(&self, group: &str, resource: &str) -> Found {
         let versions = self.versions.get(group).into_iter().flatten();
         for version in versions {
@@ -280,6 +288,12 @@ mod tests {
         for (group, version, kind, expected) in kinds {
             assert_eq!(mapped(table.kind(group, version, kind)), expected);
         }
+        let any = |group: &str, version: &str| {
+            mapped(table.kind_in_any_version(group, version, "Deployment"))
+        };
+        assert_eq!(any("apps", "v1beta1"), "deployments.v1beta1.apps true");
+        assert_eq!(any("apps", "v1alpha1"), "deployments.v1.apps true");
+        assert_eq!([any("other", "v1"), any("metrics", "v1")], ["nothing", "stale metrics"]);
         assert_eq!(mapped(table.resource("apps", "deployments")), "deployments.v1.apps true");
         assert_eq!(mapped(table.resource("apps", "old")), "old.v1beta1.apps false");
         assert_eq!(mapped(table.resource("apps", "pods")), "nothing");

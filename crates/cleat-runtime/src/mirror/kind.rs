@@ -41,6 +41,8 @@ pub(super) struct Kind {
     idle_since: Option<Instant>,
     /// Of what nothing can be said before it was read.
     unread: BTreeSet<Arc<Id>>,
+    /// Those of them that the server does not let us read, and what it says.
+    unreadable: BTreeMap<Arc<Id>, String>,
     names: Names,
     /// What a list under way has told of so far.
     listing: Option<HashSet<u64>>,
@@ -90,6 +92,7 @@ impl Kind {
             cared_about: 0,
             idle_since: None,
             unread: BTreeSet::new(),
+            unreadable: BTreeMap::new(),
             names: Names::default(),
             listing: None,
             pages: Pages::default(),
@@ -165,6 +168,7 @@ impl Kind {
             return false;
         }
         self.unread.remove(id);
+        self.unreadable.remove(id);
         if let Some(of_namespace) = self.spots.get_mut(id.namespace.as_str()) {
             of_namespace.remove(id.name.as_str());
             if of_namespace.is_empty() {
@@ -200,7 +204,10 @@ impl Kind {
         match spot.and_then(|names| names.get(id.name.as_str())).map(|entry| entry.known.sure()) {
             Some(Sure::Absent) => Look::Absent,
             Some(Sure::Present(meta)) => Look::Present(Arc::clone(meta)),
-            Some(Sure::Unread) | None => Look::Unknown(Reason::NotReadYet),
+            Some(Sure::Unread) | None => Look::Unknown(match self.unreadable.get(id) {
+                Some(message) => Reason::Forbidden(message.clone()),
+                None => Reason::NotReadYet,
+            }),
         }
     }
 
@@ -257,7 +264,7 @@ impl Kind {
         self.synced = true;
         self.reached = revision.unwrap_or_default();
         self.catch_up();
-        let Self { spots, names, unread, round, .. } = self;
+        let Self { spots, names, unread, unreadable, round, .. } = self;
         let mut changed = Vec::new();
         for (Named(id), entry) in spots.values_mut().flatten() {
             // One that came to be cared about after the list had told of it must be read.
@@ -270,6 +277,7 @@ impl Kind {
             }
             if !matches!(entry.known.sure(), Sure::Unread) {
                 unread.remove(id);
+                unreadable.remove(id);
             }
         }
         changed
@@ -360,6 +368,15 @@ impl Kind {
         Ok(self.settled(id, changed))
     }
 
+    /// The server does not let us read an object. Gives whom to tell, if that is news.
+    pub(super) fn unreadable(&mut self, id: &Arc<Id>, message: String) -> Option<Arc<Id>> {
+        let news = self.unread.contains(id) && self.unreadable.get(id) != Some(&message);
+        news.then(|| {
+            self.unreadable.insert(Arc::clone(id), message);
+            Arc::clone(id)
+        })
+    }
+
     /// The kind may have appeared or gone.
     pub(super) fn check(&mut self) {
         self.relist = true;
@@ -425,6 +442,7 @@ impl Kind {
             self.unread.insert(Arc::clone(&id));
         } else {
             self.unread.remove(&id);
+            self.unreadable.remove(&id);
         }
         changed.then_some(id)
     }

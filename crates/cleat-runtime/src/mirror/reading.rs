@@ -81,6 +81,12 @@ async fn read(shared: &Shared, id: &Arc<Id>) -> Wake {
                 Some(meta) => Some(meta),
                 None => return Wake::After(RETRY),
             }
+        } else if answer.code == 403 {
+            // Whoever may list and watch need not be allowed to read one: that has to be told.
+            let told = kind.unreadable(id, Status::of(&answer).message);
+            drop(state);
+            shared.tell(told.as_slice());
+            return Wake::After(RETRY);
         } else {
             match Status::of(&answer).missing(&target) {
                 Missing::Object if answer.code == 404 => None,

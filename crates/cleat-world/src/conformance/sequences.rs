@@ -393,6 +393,7 @@ impl std::fmt::Display for Smallest {
 
 #[cfg(test)]
 mod tests {
+    use super::sequence::Watching;
     use super::*;
 
     #[test]
@@ -408,6 +409,7 @@ mod tests {
         let sequence = Sequence {
             name: "sequences/1-1".to_owned(),
             watched: vec![Kind::Widget],
+            watching: Watching::Everything,
             steps: vec![
                 named(
                     "s1",

@@ -4,6 +4,7 @@ mod add_ons;
 mod agents;
 mod crash_points;
 mod crashes;
+mod definitions;
 mod deployed;
 mod evicted;
 mod ground;

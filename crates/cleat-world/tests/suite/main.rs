@@ -44,6 +44,7 @@ mod previews_agreed;
 mod previews_apply;
 mod previews_guard;
 mod previews_policies;
+mod previews_sets;
 mod protection;
 mod regressions;
 mod replicasets;

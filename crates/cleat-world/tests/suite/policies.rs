@@ -10,7 +10,7 @@ mod pruning;
 mod releasing;
 mod templates;
 mod undetermined;
-mod unwatchable;
+pub(crate) mod unwatchable;
 
 use anyhow::{Context as _, Result};
 use cleat_agent::policy;

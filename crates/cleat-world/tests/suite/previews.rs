@@ -8,10 +8,12 @@ use cleat_api::removalpreview::{PreviewVerdict, PreviewedObject, RemovalPreview}
 use cleat_cli::Refused;
 use cleat_cli::preview::foresee;
 use cleat_runtime::tasks::Tasks;
+use cleat_world::world::Credentials;
 use cleat_world::{Fleet, eventually};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use k8s_openapi::api::authentication::v1::TokenRequest;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
@@ -29,20 +31,26 @@ pub(crate) struct Site {
 impl Site {
     pub(crate) async fn start(topic: &str) -> Result<Self> {
         let fleet = Fleet::without_agent(topic).await?;
+        let cluster_client = fleet.cluster.clone();
+        Ok(Self::of(fleet, cluster_client))
+    }
+
+    /// One that answers with the rights of this client on the cluster.
+    fn of(fleet: Fleet, cluster_client: Client) -> Self {
         let tasks = Tasks::new();
         let config = fleet.config();
         let hub_hash = work::hub_hash(&config.hub_address);
         let works = work::start(config, &tasks);
         let config = preview::Config {
             hub_client: fleet.hub.clone(),
-            cluster_client: fleet.cluster.clone(),
+            cluster_client,
             cluster: fleet.name.clone(),
             hub_hash,
             works,
             policies: None,
         };
         preview::start(config, &tasks);
-        Ok(Self { fleet, tasks })
+        Self { fleet, tasks }
     }
 
     /// The answer to a question.
@@ -133,6 +141,58 @@ async fn a_preview_tells_what_would_stand_in_the_way() -> Result<()> {
     site.end().await
 }
 
+/// A client on the cluster of a fleet that may read everything, and change nothing.
+async fn reader(fleet: &Fleet) -> Result<Client> {
+    let accounts: Api<ServiceAccount> = fleet.there();
+    create(&accounts, json!({ "metadata": { "name": "reader" } })).await?;
+    let rules = json!([{
+        "apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list", "watch"],
+    }]);
+    let metadata = json!({ "name": fleet.name });
+    let roles: Api<ClusterRole> = Api::all(fleet.cluster.clone());
+    create(&roles, json!({ "metadata": metadata, "rules": rules })).await?;
+    let bindings: Api<ClusterRoleBinding> = Api::all(fleet.cluster.clone());
+    let binding = json!({
+        "metadata": metadata,
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": fleet.name,
+        },
+        "subjects": [{ "kind": "ServiceAccount", "name": "reader", "namespace": fleet.name }],
+    });
+    create(&bindings, binding).await?;
+    let request: TokenRequest = parse(json!({ "spec": { "expirationSeconds": 600 } }));
+    let params = PostParams::default();
+    let issued: TokenRequest =
+        accounts.create_subresource("token", "reader", &params, &request).await?;
+    let token = issued.status.and_then(|status| status.token).context("a token was issued")?;
+    let cluster = fleet.world.clusters.first().context("a fleet has a cluster")?;
+    let client = cluster.client_with(Credentials::Token(token)).await?;
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), &fleet.name);
+    let may = || async { Ok(maps.list(&ListParams::default()).await.ok()) };
+    eventually("the role to count", may).await?;
+    Ok(client)
+}
+
+#[tokio::test]
+async fn a_preview_tells_that_the_agent_may_not_delete() -> Result<()> {
+    let fleet = Fleet::without_agent("preview-rights").await?;
+    let client = reader(&fleet).await?;
+    let site = Site::of(fleet, client);
+    let fleet = &site.fleet;
+    fleet.work("one", vec![fleet.map("goes", "1")], json!({})).await?;
+    fleet.told("one", "Applied", "True").await?;
+    let answer = site.answer("ask", json!({ "work": "one" })).await?;
+    let seen = object(&answer, "goes")?;
+    assert_eq!(seen.verdict, PreviewVerdict::Delete);
+    let [refused] = &*seen.blockers else { panic!("{seen:?}") };
+    assert!(refused.starts_with("would be refused: "), "{refused}");
+    assert!(refused.contains("cannot delete resource"), "{refused}");
+    fleet.end("one").await?;
+    delete(&Api::<ClusterRoleBinding>::all(fleet.cluster.clone()), &fleet.name).await?;
+    delete(&Api::<ClusterRole>::all(fleet.cluster.clone()), &fleet.name).await?;
+    site.end().await
+}
+
 #[tokio::test]
 async fn a_preview_of_a_namespace_says_what_it_takes_along() -> Result<()> {
     let site = Site::start("preview-along").await?;
@@ -150,6 +210,15 @@ async fn a_preview_of_a_namespace_says_what_it_takes_along() -> Result<()> {
     assert_eq!((seen.verdict, seen.takes_along), (PreviewVerdict::Delete, 1));
     let expected = format!("takes along 1 object (configmaps {inner}/theirs) that nobody lists");
     assert_eq!(seen.effects, [expected]);
+
+    // As many go along as before, and not the same: that is not what somebody agreed to.
+    let before = seen.along_digest.clone();
+    delete(&theirs, "theirs").await?;
+    create(&theirs, json!({ "metadata": { "name": "theirs" } })).await?;
+    let answer = site.answer("again", json!({ "work": "one" })).await?;
+    let seen = object(&answer, &inner)?;
+    assert_eq!(seen.takes_along, 1);
+    assert_ne!(seen.along_digest, before);
 
     // A cluster that leaves with nothing keeps it, for the sake of what is in it.
     let answer = site.answer("leave", json!({ "leave": "Required" })).await?;
@@ -211,7 +280,7 @@ async fn any_object_is_previewed_where_it_is() -> Result<()> {
     assert!(waits.starts_with("waits for finalizer example.com/hold, set by "), "{waits}");
     assert!(waits.contains(": no workload here serves it: start its controller, or "), "{waits}");
     let seen = foreseen(client, &format!("ns/{namespace}"), None).await?;
-    assert_eq!(seen.takes_along, 3, "{seen:?}");
+    assert_eq!((seen.takes_along, seen.followed), (2, 1), "{seen:?}");
     let [waits] = &*seen.blockers else { panic!("{seen:?}") };
     let stuck =
         format!("configmaps {namespace}/held waits for finalizer example.com/hold, set by ");

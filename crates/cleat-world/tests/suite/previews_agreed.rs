@@ -210,8 +210,9 @@ async fn a_plain_object_that_was_looked_at_could_not_be_deleted() -> Result<()> 
     assert!(refused.to_string().contains("now it is: 1 to delete on 1 cluster"), "{refused:#}");
     assert!(maps.get_opt("plain").await?.is_some());
 
+    // However its kind is typed, it is the same object, and the same plan.
     let now = plan(&foresee(client, "cm/plain", namespace, PATIENCE).await?)?;
-    agreed(client, "cm/plain", namespace, &now, PATIENCE).await?;
+    agreed(client, "ConfigMap/plain", namespace, &now, PATIENCE).await?;
     assert!(maps.get_opt("plain").await?.is_none());
     Ok(())
 }

@@ -2,36 +2,44 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use cleat_api::admission::Rules;
+use cleat_api::managedcluster::{CLUSTER_NAME_LABEL, ManagedCluster};
 use cleat_api::manifestwork::ManifestWork;
 use cleat_api::manifestworkreplicaset::{ManifestWorkReplicaSet, SET_LABEL, key};
-use cleat_api::removalpreview::{APPROVED_PLAN, PLAN_LABEL, RemovalPreview};
+use cleat_api::placement::Placement;
+use cleat_api::placementbinding::PlacementBinding;
+use cleat_api::policy::Policy;
+use cleat_api::removalpreview::{APPROVED_PLAN, PLAN_LABEL, RemovalPreview, UNANSWERED};
+use cleat_cli::delete::agreed;
+use cleat_cli::preview::foresee;
 use cleat_core::preview::guard::Threshold;
 use cleat_hub::outlook;
 use cleat_hub::prepare::{install_webhooks, prepare_hub};
-use cleat_webhook::{Guard, Judge, Reach, guard_configuration};
+use cleat_webhook::{GUARD_PATH, Guard, Judge, Reach, guard_configuration};
 use cleat_world::eventually;
 use cleat_world::webhook::serve;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
-use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
 use kube::core::Status;
+use kube::{Client, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::{Place, create, delete, parse, refusal};
+use crate::previews_policies::{PATIENCE, Site};
+use crate::{Place, create, delete, gone, parse, refusal, seen};
 
 const PLAN: &str = "0123456789abcdef";
 
-/// A place where more than two objects, or a namespace, go only with an approved plan.
-async fn guarded() -> Result<Place> {
-    let place = Place::new("preview-guard").await?;
-    prepare_hub(&place.client).await?;
+/// What lets no more than two objects, and no namespace, go without an approved plan.
+fn judge(client: &Client) -> Judge {
     let above = Threshold { objects: 2, clusters: 10, namespaces: 0 };
-    let client = place.client.clone();
+    let hub_client = client.clone();
     let losing = move |namespace: String, name: String, change| {
-        let client = client.clone();
+        let client = hub_client.clone();
         let told = async move {
             let losing = outlook::losing(&client, &namespace, &name, &change).await;
             losing.map_err(|error| error.to_string())
@@ -39,18 +47,37 @@ async fn guarded() -> Result<Place> {
         Box::pin(told) as _
     };
     let guard = Guard { above, losing: Arc::new(losing) };
-    let judge = Judge::new(place.client.clone(), Rules::default()).guarded(guard);
-    let served = serve(judge.router()).await?;
+    Judge::new(client.clone(), Rules::default()).guarded(guard)
+}
+
+/// Has it asked about what is in a namespace, and about a cluster and its namespace of the same name; those
+/// of other tests are not judged here.
+async fn install(client: &Client, namespace: &str) -> Result<()> {
+    let served = serve(judge(client).router()).await?;
     let mut here = guard_configuration(Some(&served.authority), &Reach::Url(served.url));
-    here.metadata.name = Some(place.namespace.clone());
-    let only_here = json!({ "matchLabels": { "kubernetes.io/metadata.name": place.namespace } });
-    // Clusters are in no namespace, so those of other tests would be judged here as well.
-    let namespaced = |name: &str| !name.contains("managedclusters");
-    here.webhooks.iter_mut().for_each(|all| all.retain(|one| namespaced(&one.name)));
+    here.metadata.name = Some(namespace.to_owned());
+    let only_here = json!({ "matchLabels": { "kubernetes.io/metadata.name": namespace } });
     for webhook in here.webhooks.iter_mut().flatten() {
-        webhook.namespace_selector = Some(parse(only_here.clone()));
+        if webhook.name.contains(".managedclusters.") {
+            let only_here = json!({ "matchLabels": { CLUSTER_NAME_LABEL: namespace } });
+            webhook.object_selector = Some(parse(only_here));
+        } else {
+            webhook.namespace_selector = Some(parse(only_here.clone()));
+        }
     }
-    install_webhooks(&place.client, &here).await?;
+    install_webhooks(client, &here).await?;
+    Ok(())
+}
+
+async fn uninstall(client: &Client, namespace: &str) -> Result<()> {
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
+    delete(&configurations, namespace).await
+}
+
+async fn guarded() -> Result<Place> {
+    let place = Place::new("preview-guard").await?;
+    prepare_hub(&place.client).await?;
+    install(&place.client, &place.namespace).await?;
     Ok(place)
 }
 
@@ -144,8 +171,7 @@ async fn a_large_deletion_needs_a_plan_that_somebody_looked_at() -> Result<()> {
         answer(&questions, name).await?;
     }
     delete(&works, "large").await?;
-    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(place.client.clone());
-    delete(&configurations, &place.namespace).await
+    uninstall(&place.client, &place.namespace).await
 }
 
 #[tokio::test]
@@ -168,6 +194,195 @@ async fn a_plan_about_anybodys_work_was_good_for_any_set() -> Result<()> {
     assert!(status.message.contains("is not one of it"), "{}", status.message);
     answered(&place, "of-shop", "shop-1").await?;
     delete(&sets, "shop").await?;
-    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(place.client.clone());
-    delete(&configurations, &place.namespace).await
+    uninstall(&place.client, &place.namespace).await
+}
+
+/// It was told that its plan was not one of it.
+#[tokio::test]
+async fn a_work_of_a_silent_cluster_could_not_be_deleted_by_any_plan() -> Result<()> {
+    let place = guarded().await?;
+    let works: Api<ManifestWork> = place.api();
+    work(&place, "large", 3, json!({})).await?;
+    refused(&works, "large").await?;
+    let (client, namespace) = (&place.client, Some(&*place.namespace));
+    let short = Duration::from_secs(1);
+    let blind = foresee(client, "manifestwork/large", namespace, short).await?;
+    let plan = blind["plan"].as_str().context("a plan has a hash")?;
+    // Somebody agrees, and then the cluster answers after all.
+    let approved = json!({ "metadata": { "annotations": { APPROVED_PLAN: plan } } });
+    works.patch("large", &PatchParams::default(), &Patch::Merge(approved)).await?;
+    let questions: Api<RemovalPreview> = place.api();
+    let asked = questions.list(&ListParams::default()).await?;
+    let asked = asked.items.first().context("it was asked")?;
+    assert!(asked.annotations().contains_key(UNANSWERED), "{asked:?}");
+    answer(&questions, &asked.name_any()).await?;
+    let status = refused(&works, "large").await?;
+    let since = "was made while a cluster was silent that has answered since";
+    assert!(status.message.contains(since), "{}", status.message);
+    // It is asked again, and is silent again.
+    agreed(client, "manifestwork/large", namespace, plan, short).await?;
+    assert!(works.get_opt("large").await?.is_none());
+    uninstall(client, &place.namespace).await
+}
+
+#[tokio::test]
+async fn an_approval_was_good_for_whatever_was_added_since() -> Result<()> {
+    let place = guarded().await?;
+    let works: Api<ManifestWork> = place.api();
+    work(&place, "large", 3, json!({})).await?;
+    answered(&place, "asked", "large").await?;
+    let generation = works.get("large").await?.metadata.generation.unwrap_or_default();
+    let plan = format!("{PLAN}@{generation}");
+    let approved = json!({ "metadata": { "annotations": { APPROVED_PLAN: plan } } });
+    works.patch("large", &PatchParams::default(), &Patch::Merge(approved)).await?;
+    let grown = Patch::Merge(json!({ "spec": workload(4) }));
+    works.patch("large", &PatchParams::default(), &grown).await?;
+    let status = refused(&works, "large").await?;
+    let before = "was approved before it was changed";
+    assert!(status.message.contains(before), "{}", status.message);
+    approve(&place, "large").await?;
+    delete(&works, "large").await?;
+    uninstall(&place.client, &place.namespace).await
+}
+
+/// No question can be put into a namespace that ends, so what it held was refused for ever.
+#[tokio::test]
+async fn a_namespace_with_a_large_work_could_not_end() -> Result<()> {
+    let place = guarded().await?;
+    let works: Api<ManifestWork> = place.api();
+    work(&place, "large", 3, json!({})).await?;
+    refused(&works, "large").await?;
+    let review = |work: &ManifestWork| {
+        json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "request": {
+                "uid": "1", "operation": "DELETE",
+                "resource": { "resource": "manifestworks" }, "oldObject": work,
+            },
+        })
+    };
+    let held = json!({ "name": "held", "finalizers": ["example.com/hold"] });
+    let maps: Api<ConfigMap> = place.api();
+    create(&maps, json!({ "metadata": held })).await?;
+    let large = works.get("large").await?;
+    let judge = judge(&place.client);
+    let said = judge.answer(GUARD_PATH, &review(&large)).await?;
+    assert_eq!(said["response"]["allowed"], false, "{said}");
+
+    let namespaces: Api<Namespace> = Api::all(place.client.clone());
+    delete(&namespaces, &place.namespace).await?;
+    let ends = |one: &Namespace| one.metadata.deletion_timestamp.is_some();
+    let namespace = seen(&namespaces, &place.namespace, ends).await?;
+    let said = judge.answer(GUARD_PATH, &review(&large)).await?;
+    assert_eq!(said["response"]["allowed"], true, "{said}");
+    let warning = said["response"]["warnings"][0].as_str().unwrap_or_default();
+    assert!(warning.ends_with("3 objects may go that nobody looked at"), "{said}");
+    let release = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    maps.patch("held", &PatchParams::default(), &release).await?;
+    gone(&namespaces, &namespace).await?;
+    uninstall(&place.client, &place.namespace).await
+}
+
+#[tokio::test]
+async fn policies_and_what_places_them_need_a_plan_where_they_prune_much() -> Result<()> {
+    let site = Site::start("preview-guard").await?;
+    let templates = ["a", "b", "c"].map(|name| site.template(name, "enforce", "DeleteIfCreated"));
+    site.policy("p", templates.into()).await?;
+    site.bind("p", "all", &[&site.name]).await?;
+    let copy = site.holds("p").await?;
+    let root = |policy: &Policy| policy.status.as_ref().is_some_and(|one| one.status.len() == 1);
+    seen(&site.here::<Policy>(), "p", root).await?;
+    install(&site.hub, &site.team).await?;
+    let much = "deleting it concerns 3 objects on 1 cluster, and no plan was approved";
+    for status in [
+        refused(&site.here::<Policy>(), "p").await?,
+        refused(&site.here::<PlacementBinding>(), "all").await?,
+        refused(&site.here::<Placement>(), "all").await?,
+    ] {
+        assert!(status.message.contains(much), "{}", status.message);
+    }
+    // A plan of the one is none of the other.
+    let plan = async |what: &str| -> Result<String> {
+        let foreseen = foresee(&site.hub, what, Some(&site.team), PATIENCE).await?;
+        Ok(foreseen["plan"].as_str().context("a plan has a hash")?.to_owned())
+    };
+    let (binding, placement) = ("placementbinding/all", "placement/all");
+    let of_binding = plan(binding).await?;
+    let other = agreed(&site.hub, placement, Some(&site.team), &of_binding, PATIENCE).await;
+    assert!(other.is_err_and(|error| error.to_string().contains("is not plan")));
+    let of_placement = plan(placement).await?;
+    agreed(&site.hub, placement, Some(&site.team), &of_placement, PATIENCE).await?;
+    gone(&site.copies(), &copy).await?;
+    // Nobody has copies any more, so nothing is lost.
+    delete(&site.here::<PlacementBinding>(), "all").await?;
+    let none = |policy: &Policy| policy.status.as_ref().is_none_or(|one| one.status.is_empty());
+    seen(&site.here::<Policy>(), "p", none).await?;
+    delete(&site.here::<Policy>(), "p").await?;
+    uninstall(&site.hub, &site.team).await?;
+    site.tasks.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cluster_is_emptied_by_a_plan_only_whichever_way_somebody_goes_about_it() -> Result<()> {
+    let place = guarded().await?;
+    let name = &*place.namespace;
+    let clusters: Api<ManagedCluster> = Api::all(place.client.clone());
+    let namespaces: Api<Namespace> = Api::all(place.client.clone());
+    let ours = json!({ "metadata": { "labels": { CLUSTER_NAME_LABEL: name } } });
+    namespaces.patch(name, &PatchParams::default(), &Patch::Merge(&ours)).await?;
+    let metadata = json!({
+        "name": name, "labels": { CLUSTER_NAME_LABEL: name }, "finalizers": ["example.com/hold"],
+    });
+    let spec = json!({ "removeStrategy": "Required" });
+    create(&clusters, json!({ "metadata": metadata, "spec": spec })).await?;
+    work(&place, "shop", 3, json!({})).await?;
+    let applied = |number: usize| {
+        json!({
+            "resourceMeta": {
+                "ordinal": number, "group": "", "version": "v1", "kind": "ConfigMap",
+                "resource": "configmaps", "namespace": "default", "name": format!("m{number}"),
+            },
+            "conditions": [{
+                "type": "Applied", "status": "True", "reason": "Applied", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }],
+            "statusFeedback": {},
+        })
+    };
+    let applied: Vec<Value> = (0..3).map(applied).collect();
+    let status = json!({ "status": { "resourceStatus": { "manifests": applied } } });
+    let works: Api<ManifestWork> = place.api();
+    works.patch_status("shop", &PatchParams::default(), &Patch::Merge(status)).await?;
+
+    let status = refused(&clusters, name).await?;
+    let look = format!("no plan was approved. Look with `cleat preview unjoin {name}`");
+    assert!(status.message.contains(&look), "{}", status.message);
+    let status = refused(&namespaces, name).await?;
+    let look = format!(
+        "deleting it concerns 3 objects on 1 cluster, and it is the namespace of a cluster that does \
+         not leave. Look with `cleat preview unjoin {name}`"
+    );
+    assert!(status.message.contains(&look), "{}", status.message);
+
+    // One that leaves with everything goes, and then is not told to leave nothing.
+    let change = async |patch: Value| {
+        clusters.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await
+    };
+    change(json!({ "spec": { "removeStrategy": "Needless" } })).await?;
+    delete(&clusters, name).await?;
+    let required = || json!({ "spec": { "removeStrategy": "Required" } });
+    let status = refusal(change(required()).await);
+    assert!(status.message.contains("no plan was approved"), "{}", status.message);
+    let questions: Api<RemovalPreview> = place.api();
+    let asked = json!({ "name": "leave", "labels": { PLAN_LABEL: PLAN } });
+    create(&questions, json!({ "metadata": asked, "spec": { "leave": "Required" } })).await?;
+    answer(&questions, "leave").await?;
+    change(json!({ "metadata": { "annotations": { APPROVED_PLAN: PLAN } } })).await?;
+    change(required()).await?;
+
+    // Its own leave takes the namespace away.
+    delete(&namespaces, name).await?;
+    change(json!({ "metadata": { "finalizers": null } })).await?;
+    uninstall(&place.client, name).await
 }

@@ -115,7 +115,7 @@ impl Site {
         template
     }
 
-    async fn policy(&self, name: &str, templates: Vec<Value>) -> Result<()> {
+    pub(crate) async fn policy(&self, name: &str, templates: Vec<Value>) -> Result<()> {
         let spec = json!({ "disabled": false, "policy-templates": templates });
         create(&self.here::<Policy>(), json!({ "metadata": { "name": name }, "spec": spec }))
             .await?;
@@ -139,7 +139,12 @@ impl Site {
     }
 
     /// A placement that the test decides, and a binding of the policy to it under its name.
-    async fn bind(&self, policy: &str, placement: &str, clusters: &[&str]) -> Result<()> {
+    pub(crate) async fn bind(
+        &self,
+        policy: &str,
+        placement: &str,
+        clusters: &[&str],
+    ) -> Result<()> {
         self.decide(placement, clusters).await?;
         let binding = json!({
             "metadata": { "name": placement },
@@ -378,6 +383,46 @@ async fn a_preview_of_a_binding_or_a_placement_says_where_policies_leave() -> Re
     delete(&site.here::<Placement>(), "two").await?;
     gone(&site.copies(), &copy).await?;
     came_true(&site, &last).await?;
+    site.tasks.shutdown().await;
+    Ok(())
+}
+
+/// One of them made a namespace, the other found what is in it: the answers were laid side by side.
+#[tokio::test]
+async fn what_one_policy_of_a_binding_found_in_the_namespace_of_another_was_shown_as_kept()
+-> Result<()> {
+    let site = Site::start("preview-both").await?;
+    let inner = format!("{}-inner", site.name);
+    let mut makes = site.template("makes", "enforce", "DeleteIfCreated");
+    makes["objectDefinition"]["spec"]["object-templates"][0]["objectDefinition"] =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": inner } });
+    site.policy("makes", vec![makes]).await?;
+    let mut finds = site.template("finds", "enforce", "DeleteIfCreated");
+    finds["objectDefinition"]["spec"]["object-templates"][0]["objectDefinition"]["metadata"]["namespace"] =
+        json!(inner);
+    site.bind("makes", "all", &[&site.name]).await?;
+    site.holds("makes").await?;
+    let maps: Api<ConfigMap> = Api::namespaced(site.cluster.clone(), &inner);
+    create(&maps, json!({ "metadata": { "name": "finds" }, "data": { "key": "1" } })).await?;
+    site.policy("finds", vec![finds]).await?;
+    let subject = |name: &str| json!({ "apiGroup": "policy.open-cluster-management.io", "kind": "Policy", "name": name });
+    let both = Patch::Merge(json!({ "subjects": [subject("makes"), subject("finds")] }));
+    let bindings: Api<PlacementBinding> = site.here();
+    bindings.patch("all", &PatchParams::default(), &both).await?;
+    site.holds("finds").await?;
+
+    let foreseen = site.foresee("placementbinding/all").await?;
+    let answer = objects(part(&foreseen, &site.name));
+    let behavior = "spec.pruneObjectBehavior";
+    let mut expected =
+        [(&*inner, PreviewVerdict::Delete, behavior), ("finds", PreviewVerdict::Delete, behavior)];
+    expected.sort();
+    assert_eq!(told(&answer), expected, "{foreseen}");
+    let alone = site.foresee("policy/finds").await?;
+    assert_eq!(objects(part(&alone, &site.name))[0].verdict, PreviewVerdict::Keep, "{alone}");
+    let map = maps.get("finds").await?;
+    delete(&bindings, "all").await?;
+    gone(&maps, &map).await?;
     site.tasks.shutdown().await;
     Ok(())
 }

@@ -12,12 +12,13 @@ use cleat_runtime::mirror::{Look, Meta, Mirror, Reason};
 use cleat_runtime::tasks::Tasks;
 use cleat_world::{eventually, within};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, Patch, PatchParams};
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use kube::api::{Api, ListParams, Patch, PatchParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::{Place, create, definitions, delete, gone};
+use crate::{Place, access, create, definitions, delete, gone};
 
 /// A mirror, and a bell that rings when anything in it changes.
 struct Glass {
@@ -332,6 +333,42 @@ async fn what_one_may_not_see_is_not_taken_for_absent() -> Result<()> {
     let forbidden = |look: &Look| matches!(look, Look::Unknown(Reason::Forbidden(_)));
     glass.until(&a, forbidden).await?;
     assert!(forbidden(&glass.mirror.look(&b.id)));
+    Ok(())
+}
+
+/// It was asked for again and again, and was never anything but not read yet.
+#[tokio::test]
+async fn what_one_may_list_and_not_read_is_said_to_be_out_of_sight() -> Result<()> {
+    let place = Place::new("mirror").await?;
+    let robot = access::robot(&place).await?;
+    let roles: Api<ClusterRole> = Api::all(place.client.clone());
+    let rules =
+        |verbs: Value| json!([{ "apiGroups": [""], "resources": ["configmaps"], "verbs": verbs }]);
+    let listing = rules(json!(["list", "watch"]));
+    create(&roles, json!({ "metadata": { "name": place.namespace }, "rules": listing })).await?;
+    let group = "rbac.authorization.k8s.io";
+    let binding = json!({
+        "metadata": { "name": place.namespace },
+        "roleRef": { "apiGroup": group, "kind": "ClusterRole", "name": place.namespace },
+        "subjects": [{ "kind": "ServiceAccount", "name": "robot", "namespace": place.namespace }],
+    });
+    create(&Api::<ClusterRoleBinding>::all(place.client.clone()), binding).await?;
+    let maps: Api<ConfigMap> = Api::namespaced(robot.clone(), &place.namespace);
+    eventually("the role to be known", || async {
+        Ok(maps.list(&ListParams::default()).await.ok())
+    })
+    .await?;
+    place.config_map("b").await?;
+    let glass = Glass::new(robot);
+    let (a, b) = (map(&place, "a"), map(&place, "b"));
+    glass.care("one", &[&a]);
+    glass.absent(&a).await?;
+    // The list told that there is one of this name, so it has to be read.
+    glass.care("two", &[&b]);
+    glass.until(&b, |look| matches!(look, Look::Unknown(Reason::Forbidden(_)))).await?;
+    let patch = Patch::Merge(json!({ "rules": rules(json!(["get", "list", "watch"])) }));
+    roles.patch(&place.namespace, &PatchParams::default(), &patch).await?;
+    glass.present(&b).await?;
     Ok(())
 }
 

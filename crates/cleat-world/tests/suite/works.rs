@@ -14,4 +14,5 @@ mod idle;
 mod letting_go;
 mod regressions;
 mod strategies;
+mod unwatchable;
 mod widgets;

@@ -82,7 +82,7 @@ impl Keep {
         match self {
             Self::Secret { namespace } => {
                 let files = BTreeMap::from([(FILE, text)]);
-                apply_secret(executor, secret(namespace), &files).await
+                apply_secret(executor, secret(namespace), &files, None).await
             }
             Self::Directory(path) => {
                 super::make_directory(path)?;

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Object;
+use crate::rules::prepare::TEMPLATE_GENERATION;
 use crate::rules::read::{Read, child, fill, objects};
 
 pub(super) fn default(name: &str, object: &mut Object) {
@@ -12,6 +13,11 @@ pub(super) fn default(name: &str, object: &mut Object) {
             rolling(child(object, "strategy"), json!("25%"), json!("25%"));
             fill(object, "revisionHistoryLimit", 10);
             fill(object, "progressDeadlineSeconds", 600);
+        }
+        "DaemonSet" => {
+            // A number that is no field any more is only there as an annotation, and never absent.
+            let annotations = child(child(object, "metadata"), "annotations");
+            fill(annotations, TEMPLATE_GENERATION, "0");
         }
         "DaemonSetSpec" => {
             rolling(child(object, "updateStrategy"), json!(1), json!(0));

@@ -292,7 +292,7 @@ pub(super) fn picks(selector: &Value, labels: &Value) -> Option<bool> {
 
 /// Go prints a nil map as `null`.
 pub(super) fn shown_map(value: &Value) -> Value {
-    match value.as_object().filter(|map| !map.is_empty()) {
+    match value.as_object() {
         Some(map) => Value::Object(map.clone()),
         None => Value::Null,
     }

@@ -2,7 +2,7 @@
 //!
 //! Left out: node affinity of volumes.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use super::{net, volume};
 use crate::names;
 use crate::quantity::Quantity;
 use crate::resource::ResourceType;
-use crate::rules::read::{Read, child, object as object_of};
+use crate::rules::read::{Read, child, fill, object as object_of};
 use crate::status::FieldError;
 
 const SEALED: &str = "field is immutable when `immutable` is set";
@@ -95,24 +95,49 @@ fn docker(errors: &mut Errors, data: &Value, key: &str) {
     }
 }
 
-/// Fields that are there, but empty, of a kind that can be sealed.
+const TEMPLATE_LABELS: &str = "/spec/template/metadata/labels";
+
+/// Where an object has something, but empty, and that is not the same as nothing.
 pub(crate) fn left_empty(ty: &ResourceType, object: &Value) -> Vec<&'static str> {
-    let fields: &[&str] = match (&*ty.group, &*ty.plural) {
+    let places: &[&str] = match (&*ty.group, &*ty.plural) {
         // Its `data` is empty by default, and so never absent.
-        ("", "configmaps") => &["binaryData"],
-        ("", "secrets") => &["data"],
+        ("", "configmaps") => &["/binaryData"],
+        ("", "secrets") => &["/data"],
+        ("", "replicationcontrollers") | ("apps" | "batch", _) => &[TEMPLATE_LABELS],
+        ("rbac.authorization.k8s.io", _) => &["/rules"],
         _ => &[],
     };
-    let empty = |field: &&&str| object.at(field).as_object().is_some_and(Map::is_empty);
-    fields.iter().filter(empty).copied().collect()
+    let empty = |place: &&&str| match object.pointer(place) {
+        Some(Value::Object(map)) => map.is_empty(),
+        Some(Value::Array(items)) => items.is_empty(),
+        _ => false,
+    };
+    places.iter().filter(empty).copied().collect()
 }
 
 /// To have none becomes to have an empty one, which a sealed object must not, though nobody would
 /// see it in what is stored.
 pub(crate) fn emptied(old: &Value, left_empty: &[&'static str]) -> Vec<FieldError> {
     let sealed = old.flag("immutable");
-    let new = left_empty.iter().filter(|field| sealed && !old.has(field));
-    new.map(|field| FieldError::forbidden(*field, SEALED)).collect()
+    let new = left_empty.iter().filter_map(|place| place.strip_prefix('/'));
+    let new = new.filter(|field| sealed && !old.has(field));
+    new.map(|field| FieldError::forbidden(field, SEALED)).collect()
+}
+
+/// The object with the labels of its template empty rather than absent, if they were left so: that
+/// is how they are shown when they are refused.
+pub(crate) fn with_empty_labels<'v>(
+    object: &'v Value,
+    left_empty: &[&'static str],
+) -> Cow<'v, Value> {
+    if !left_empty.contains(&TEMPLATE_LABELS) {
+        return Cow::Borrowed(object);
+    }
+    let mut object = object.clone();
+    if let Some(metadata) = object.pointer_mut("/spec/template/metadata") {
+        fill(object_of(metadata), "labels", Map::new());
+    }
+    Cow::Owned(object)
 }
 
 /// What may not change once `immutable` was set.

@@ -1,6 +1,6 @@
-//! A small part of what CEL's type checker finds: names nobody declared, and fields a schema does
-//! not have. The engine underneath has no type checker, so wrong operand types only show up when a
-//! rule is evaluated.
+//! A small part of what CEL's type checker finds: names nobody declared, fields a schema does not
+//! have, and what an expression comes to, where that is plain to see. The engine underneath has no
+//! type checker, so wrong operand types only show up when a rule is evaluated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +16,12 @@ use crate::schema::{Additional, Schema, Type};
 #[derive(Clone, Copy)]
 pub(super) enum Kind<'a> {
     Unknown,
+    /// Known to be anything: CEL's own `dyn`.
+    Dynamic,
     Boolean,
-    /// Neither a boolean nor anything with fields.
+    /// Neither a boolean nor anything with fields, by CEL's name for it.
+    Named(&'static str),
+    /// The same, and nobody knows its name.
     Other,
     Of(Schema<'a>),
     /// A whole object: its metadata is known whatever its schema says.
@@ -33,12 +37,27 @@ impl Kind<'_> {
     pub(super) fn may_be_boolean(self) -> bool {
         match self {
             Self::Unknown | Self::Boolean => true,
-            Self::Other | Self::Object(_) | Self::Metadata | Self::Variables(_) => false,
+            Self::Dynamic
+            | Self::Named(_)
+            | Self::Other
+            | Self::Object(_)
+            | Self::Metadata
+            | Self::Variables(_) => false,
             Self::Of(schema) => {
                 let node = schema.node();
                 matches!(node.kind, Some(Type::Boolean))
                     || (node.kind.is_none() && !node.int_or_string)
             }
+        }
+    }
+
+    /// What CEL calls this type, as far as it is known.
+    pub(super) fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Dynamic => Some("dyn"),
+            Self::Boolean => Some("bool"),
+            Self::Named(name) => Some(name),
+            _ => None,
         }
     }
 }
@@ -55,8 +74,14 @@ pub(super) fn check<'a>(
             None if TYPES.contains(&name.as_str()) => Ok(Kind::Other),
             None => Err(undeclared(name)),
         },
-        Expr::Literal(LiteralValue::Boolean(_)) => Ok(Kind::Boolean),
-        Expr::Literal(_) => Ok(Kind::Other),
+        Expr::Literal(literal) => Ok(match literal {
+            LiteralValue::Boolean(_) => Kind::Boolean,
+            LiteralValue::String(_) => Kind::Named("string"),
+            LiteralValue::Int(_) => Kind::Named("int"),
+            LiteralValue::UInt(_) => Kind::Named("uint"),
+            LiteralValue::Double(_) => Kind::Named("double"),
+            _ => Kind::Other,
+        }),
         Expr::Select(select) => {
             let operand = check(&select.operand, variables)?;
             let found = field(operand, &select.field)?;
@@ -81,10 +106,17 @@ pub(super) fn check<'a>(
             let name = call.func_name.as_str();
             match (name, target.or(arguments.first().copied())) {
                 (operators::INDEX, Some(Kind::Of(schema))) => Ok(element(schema)),
+                (operators::INDEX, Some(Kind::Dynamic)) => Ok(Kind::Dynamic),
                 (name, _) if BOOLEAN_OPERATORS.contains(&name) => Ok(Kind::Boolean),
-                (operators::CONDITIONAL, _) => {
-                    Ok(arguments.get(1).copied().unwrap_or(Kind::Unknown))
-                }
+                (operators::CONDITIONAL, _) => Ok(match arguments.as_slice() {
+                    // What is one thing or anything is anything.
+                    [_, Kind::Dynamic, other] | [_, other, Kind::Dynamic] => match other.name() {
+                        Some(_) => Kind::Dynamic,
+                        None => Kind::Unknown,
+                    },
+                    [_, one, ..] => *one,
+                    _ => Kind::Unknown,
+                }),
                 (name, _) if name.contains('_') || name.starts_with('@') || name.contains('?') => {
                     Ok(Kind::Unknown)
                 }
@@ -147,7 +179,7 @@ fn field<'a>(operand: Kind<'a>, name: &str) -> Result<Kind<'a>, Finding> {
     let undefined =
         || Finding { message: format!("undefined field '{name}'"), near: format!(".{name}") };
     match operand {
-        Kind::Unknown => Ok(Kind::Unknown),
+        Kind::Unknown | Kind::Dynamic => Ok(operand),
         Kind::Metadata => match name {
             "name" | "generateName" => Ok(Kind::Other),
             _ => Err(undefined()),
@@ -156,7 +188,7 @@ fn field<'a>(operand: Kind<'a>, name: &str) -> Result<Kind<'a>, Finding> {
         Kind::Variables(_) => Err(undefined()),
         Kind::Object(_) if matches!(name, "apiVersion" | "kind") => Ok(Kind::Other),
         Kind::Object(_) if name == "metadata" => Ok(Kind::Metadata),
-        Kind::Boolean | Kind::Other => Err(Finding {
+        Kind::Boolean | Kind::Named(_) | Kind::Other => Err(Finding {
             message: "type does not support field selection".to_owned(),
             near: format!(".{name}"),
         }),

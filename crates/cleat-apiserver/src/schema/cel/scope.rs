@@ -6,12 +6,13 @@ use std::{
 };
 
 use cel::{
-    Value as CelValue,
+    IdedExpr, Value as CelValue,
+    common::ast::{EntryExpr, Expr},
     objects::{Key, Map},
 };
 use serde_json::Value;
 
-use super::{Expression, Failure, value};
+use super::{Budget, Expression, Failure, Functions, value};
 
 /// Variables by name, and values computed from them.
 ///
@@ -22,6 +23,8 @@ pub struct Scope {
     variables: Vec<(&'static str, CelValue)>,
     computed: HashMap<Key, CelValue>,
     failed: BTreeMap<String, String>,
+    /// What all expressions in this scope and its clones may take together.
+    budget: Budget,
 }
 
 /// What an expression came to.
@@ -84,21 +87,54 @@ impl Scope {
     }
 
     fn run(&self, expression: &Expression) -> Result<CelValue, String> {
-        expression.evaluate(&self.variables).map_err(|failure| match failure {
+        let value =
+            expression.evaluate_within(&self.budget, Functions::Kubernetes, &self.variables);
+        value.map_err(|failure| match failure {
             Failure::OverBudget => "validation failed due to running out of cost budget, no further validation rules will be run".to_owned(),
-            Failure::NoSuchOverload => "no such overload".to_owned(),
+            Failure::NoSuchOverload => self.blamed(expression, "no such overload".to_owned()),
             Failure::Other(why) => self.blamed(expression, why),
         })
     }
 
-    /// A computed value that is missing is missing because it failed, and that is what to say.
+    /// A computed value that is missing is missing because it failed, and that is what to say. The
+    /// engine does not always tell what was missing: where a function got it as an argument, it
+    /// only says that the function failed.
     fn blamed(&self, expression: &Expression, why: String) -> String {
-        let missing = why.strip_prefix("no such key: ").filter(|_| expression.uses("variables"));
-        match missing.and_then(|name| Some((name, self.failed.get(name)?))) {
+        let failed = |name: &str| self.failed.get_key_value(name);
+        let culprit = match why.strip_prefix("no such key: ") {
+            Some(missing) => failed(missing).filter(|_| expression.uses("variables")),
+            None => asked_for(expression.tree(), &failed),
+        };
+        match culprit {
             Some((name, cause)) => {
                 format!("composited variable {name:?} fails to evaluate: {cause}")
             }
             None => why,
         }
+    }
+}
+
+/// The first computed value that an expression asks for and `find` knows.
+fn asked_for<F>(tree: &IdedExpr, find: &impl Fn(&str) -> Option<F>) -> Option<F> {
+    match &tree.expr {
+        Expr::Select(select) => match &select.operand.expr {
+            Expr::Ident(name) if name == "variables" => find(&select.field),
+            _ => asked_for(&select.operand, find),
+        },
+        Expr::Call(call) => {
+            let target = call.target.as_deref().and_then(|target| asked_for(target, find));
+            target.or_else(|| call.args.iter().find_map(|inner| asked_for(inner, find)))
+        }
+        Expr::List(list) => list.elements.iter().find_map(|inner| asked_for(inner, find)),
+        Expr::Map(map) => map.entries.iter().find_map(|entry| match &entry.expr {
+            EntryExpr::MapEntry(entry) => {
+                asked_for(&entry.key, find).or_else(|| asked_for(&entry.value, find))
+            }
+            EntryExpr::StructField(_) => None,
+        }),
+        Expr::Comprehension(inner) => [&inner.iter_range, &inner.loop_cond, &inner.loop_step]
+            .into_iter()
+            .find_map(|inner| asked_for(inner, find)),
+        _ => None,
     }
 }

@@ -111,6 +111,32 @@ async fn an_answer_is_made_piece_by_piece() {
 }
 
 #[tokio::test]
+async fn a_watch_that_selects_nothing_read_the_whole_history_in_one_go() {
+    let server = server(10_000).await;
+    let from = revision(&server).await;
+    for number in 0..3 * AT_ONCE {
+        make(&server, &format!("map-{number}"), 10).await;
+    }
+    let nothing = format!("&labelSelector=none&resourceVersion={from}");
+    let mut client = Client::watch(&server, &format!("{nothing}&allowWatchBookmarks=true")).await;
+    let mut bookmark = std::pin::pin!(client.events());
+    for _ in 0..3 {
+        assert!(futures::poll!(bookmark.as_mut()).is_pending());
+    }
+    assert_eq!(bookmark.await.unwrap()[0].0, "BOOKMARK");
+    // The same without a bookmark to come; only what is selected at last is told.
+    let mut client = Client::watch(&server, &nothing).await;
+    let mut event = std::pin::pin!(client.events());
+    for _ in 0..3 {
+        assert!(futures::poll!(event.as_mut()).is_pending());
+    }
+    let map = json!({ "metadata": { "name": "seen", "labels": { "none": "" } } });
+    drop(send(&server, "POST", MAPS, &map).await);
+    assert_eq!(names(&event.await.unwrap(), "ADDED"), ["seen"]);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn who_does_not_keep_up_is_told_so_and_nobody_else_notices() {
     let server = server(20).await;
     let from = format!("&resourceVersion={}", revision(&server).await);

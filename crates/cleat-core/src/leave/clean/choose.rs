@@ -2,6 +2,7 @@
 
 use alloc::borrow::ToOwned as _;
 use alloc::collections::BTreeSet;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -44,6 +45,34 @@ pub enum Refusal {
          {name}` first, or clean without --agent"
     )]
     Joined { name: String },
+    #[error(
+        "what is in the namespace {namespace} of this cluster is the agent of {server}, and the records \
+         are of another hub; say with --agent-namespace where the agent of the records is, or clean \
+         without --agent. If {server} is this hub by another address, add --hub-server {server}"
+    )]
+    AgentOfOtherHub { namespace: String, server: String },
+    #[error(
+        "what is in the namespace {namespace} of this cluster is the agent of {server}, and no record \
+         says by which address its agent knew this hub; add --hub-server {server} if that is this hub, \
+         or clean without --agent"
+    )]
+    AgentOfSomeHub { namespace: String, server: String },
+}
+
+impl Refusal {
+    /// Whose agent it is where that of the records was, if it is another's.
+    pub fn another_agent(&self) -> Option<String> {
+        match self {
+            Self::Joined { name } => {
+                Some(format!("it is of the agent of today: this cluster is joined as {name}"))
+            }
+            Self::AgentOfOtherHub { server, .. } => Some(format!("it is of the agent of {server}")),
+            Self::AgentOfSomeHub { .. }
+            | Self::OtherCluster { .. }
+            | Self::Kept { .. }
+            | Self::Ambiguous { .. } => None,
+        }
+    }
 }
 
 /// The records that are this cluster's and not done yet. A cluster of the same name may have left

@@ -4,11 +4,11 @@ use alloc::format;
 use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
-use cleat_api::leftoverrecord::{Part, condition};
+use cleat_api::leftoverrecord::{LeftoverRecord, Part, condition};
 use serde_json::Value;
 
 use super::{Fate, Look, Observed, fates, id};
-use crate::condition::{Said, Status};
+use crate::condition::{Said, Status, find};
 use crate::id::Id;
 use crate::leave::parts::Remaining;
 
@@ -26,6 +26,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// What is there of an agent is not that of the records, so nobody is to take it away for them.
+    pub fn disown_agent(&mut self, why: &str) {
+        self.stays.extend(self.agent.drain(..).map(|id| (id, why.to_string())));
+    }
+
     /// The agent was to go as well, and this is what the server still has of it.
     pub fn take_agent_away(&mut self, remaining: Vec<Remaining>) {
         let is_gone = |id: &Id| remaining.iter().all(|one| one.id != *id);
@@ -100,14 +105,20 @@ pub fn said(report: &Report) -> Said {
             some => Some(format!("{some} objects, which stay")),
         };
         let agent: Vec<String> = report.agent.iter().map(|id| id.to_string()).collect();
-        let agent = (!agent.is_empty())
-            .then(|| format!("the agent's own, which goes with --agent: {}", agent.join(", ")));
-        let but: Vec<String> = stays.into_iter().chain(agent).collect();
+        let remains = (!agent.is_empty()).then(|| format!("the agent's own: {}", agent.join(", ")));
+        let but: Vec<String> = stays.into_iter().chain(remains).collect();
         let message = match but.as_slice() {
             [] => "Everything is gone.".to_string(),
             but => format!("Everything is gone but {}.", but.join(", and ")),
         };
-        return Said { kind, status: Status::True, reason: "Cleaned", message };
+        if agent.is_empty() {
+            return Said { kind, status: Status::True, reason: "Cleaned", message };
+        }
+        let message = format!(
+            "{message} `cleat leftovers clean --agent` takes the agent away; whoever wants it to stay \
+             deletes this record."
+        );
+        return Said { kind, status: Status::False, reason: AGENT_REMAINS, message };
     }
     let named: Vec<String> =
         report.stuck.iter().map(|(id, why)| format!("{id}: {why}")).take(NAMED).collect();
@@ -116,6 +127,16 @@ pub fn said(report: &Report) -> Said {
         message = format!("{message}; and {} more", report.stuck.len() - NAMED);
     }
     Said { kind, status: Status::False, reason: "ObjectsRemain", message }
+}
+
+/// The reason of a record of which nothing but the agent is left.
+const AGENT_REMAINS: &str = "AgentRemains";
+
+/// Whether a record was worked off but perhaps for the agent: what stayed then stayed for a reason.
+pub(super) fn is_settled(record: &LeftoverRecord) -> bool {
+    let conditions = record.status.as_ref().map(|status| status.conditions.as_slice());
+    find(conditions.unwrap_or_default(), condition::CLEANED)
+        .is_some_and(|said| said.status == "True" || said.reason == AGENT_REMAINS)
 }
 
 /// How many objects a condition names.
@@ -149,13 +170,15 @@ mod tests {
             (
                 0,
                 1,
-                "Everything is gone but the agent's own, which goes with --agent: secrets agent.",
+                "Everything is gone but the agent's own: secrets agent. `cleat leftovers clean \
+                 --agent` takes the agent away; whoever wants it to stay deletes this record.",
             ),
             (
                 2,
                 1,
-                "Everything is gone but 2 objects, which stay, and the agent's own, which goes \
-                 with --agent: secrets agent.",
+                "Everything is gone but 2 objects, which stay, and the agent's own: secrets agent. \
+                 `cleat leftovers clean --agent` takes the agent away; whoever wants it to stay \
+                 deletes this record.",
             ),
         ] {
             let report = Report {
@@ -163,8 +186,21 @@ mod tests {
                 agent: vec![agent.clone(); agents],
                 ..Report::default()
             };
+            let (status, reason) = match agents {
+                0 => (Status::True, "Cleaned"),
+                _ => (Status::False, AGENT_REMAINS),
+            };
             let said = said(&report);
-            assert_eq!((said.status, said.message.as_str()), (Status::True, expected));
+            assert_eq!((said.status, said.reason, &*said.message), (status, reason, expected));
         }
+    }
+
+    #[test]
+    fn a_record_ends_though_the_agent_of_another_hub_is_where_its_own_was() {
+        let id = Id { resource: "secrets".into(), name: "agent".into(), ..Id::default() };
+        let mut report = Report { agent: vec![id.clone()], ..Report::default() };
+        report.disown_agent("it is another's");
+        assert_eq!(report.stays, [(id, "it is another's".into())]);
+        assert_eq!(said(&report).status, Status::True);
     }
 }

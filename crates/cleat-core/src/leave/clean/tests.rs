@@ -30,6 +30,16 @@ fn namespace() -> LeftObject {
     LeftObject { resource, name, namespace: String::new(), uid: "u-shop".to_string(), ..left("") }
 }
 
+fn definition() -> LeftObject {
+    LeftObject {
+        group: "apiextensions.k8s.io".to_string(),
+        resource: "customresourcedefinitions".to_string(),
+        name: "widgets.example.com".to_string(),
+        uid: "u-widgets".to_string(),
+        ..namespace()
+    }
+}
+
 fn record(objects: Vec<LeftObject>) -> LeftoverRecord {
     let mut record = LeftoverRecord::default();
     record.metadata.name = Some("c1.x.0".to_string());
@@ -350,7 +360,7 @@ fn closing_a_ledger_that_was_going_let_the_collector_have_a_namespace_with_forei
         vec![ledger.clone()],
         vec![(&shop, live(&shop, &[&ledger]))],
     );
-    assert_eq!(namespaces_due(&seen), [id(&shop)]);
+    assert_eq!(holders_due(&seen), [id(&shop)]);
     seen.contents.insert(id(&shop), Contents::Foreign(vec![id(&left("theirs"))]));
     // First the mark, and nothing else.
     assert_eq!(words(&seen), ["namespaces shop own \"u-shop\" []"]);
@@ -359,6 +369,26 @@ fn closing_a_ledger_that_was_going_let_the_collector_have_a_namespace_with_forei
         words(&seen),
         ["appliedmanifestworks.work.open-cluster-management.io aaaa-web finalizers []"]
     );
+}
+
+#[test]
+fn a_definition_on_record_took_along_what_others_had_made_of_it() {
+    let definition = definition();
+    let ledger = ledger(OURS, "web", &[(&definition, false)]);
+    let mut seen = seen(
+        record(vec![definition.clone()]),
+        vec![ledger.clone()],
+        vec![(&definition, live(&definition, &[&ledger]))],
+    );
+    assert_eq!(holders_due(&seen), [id(&definition)]);
+    assert_eq!(words(&seen), [] as [&str; 0], "nobody looked");
+    let widget =
+        Id { group: "example.com".into(), resource: "widgets".into(), ..id(&left("theirs")) };
+    seen.contents.insert(id(&definition), Contents::Foreign(vec![widget]));
+    let why = "it holds what is not ours: widgets.example.com shop/theirs";
+    assert_eq!(fate_of(&seen, &definition), Fate::Stays(why.to_string()));
+    seen.contents.insert(id(&definition), Contents::Ours);
+    assert_eq!(fate_of(&seen, &definition), Fate::Delete);
 }
 
 #[test]
@@ -463,6 +493,8 @@ fn a_provider_and_the_definition_it_waits_for_waited_for_each_other() {
                 CriticalService operator: customresourcedefinitions.apiextensions.k8s.io \
                 widgets.shop.example remains. Delete these first.";
     seen.refused.insert(id(&deployment), said.to_string());
+    assert_eq!(holders_due(&seen), [id(&definition)], "before its turn");
+    seen.contents.insert(id(&definition), Contents::Ours);
     // The role keeps its place: who is protected may need it for as long as it is there.
     let definitions = "customresourcedefinitions.apiextensions.k8s.io widgets.shop.example";
     assert_eq!(

@@ -11,7 +11,8 @@ fn binding(name: &str, namespaces: &[&str]) -> Seen {
 fn seen(contents: Contents, bindings: &[(OwnPart, Seen)]) -> Observed {
     let plain = |uid: &str| Seen::Present(json!({ "metadata": { "uid": uid } }));
     let mut parts: BTreeMap<OwnPart, Seen> =
-        [(OwnPart::Account, plain("account")), (OwnPart::Namespace, plain("namespace"))].into();
+        OwnPart::ALL.into_iter().map(|part| (part, Seen::Absent)).collect();
+    parts.extend([(OwnPart::Account, plain("account")), (OwnPart::Namespace, plain("namespace"))]);
     parts.extend(bindings.iter().cloned());
     Observed { namespace: "ours".to_string(), parts, contents }
 }
@@ -69,9 +70,6 @@ fn that_the_agent_is_gone_was_believed_of_a_delete_that_was_sent() {
         let word = |one: Remaining| format!("{}: {} {}", one.id, one.why, one.stays);
         remaining(seen).into_iter().map(word).collect()
     };
-    for part in OwnPart::ALL {
-        all.parts.entry(part).or_insert(Seen::Absent);
-    }
     let deleted = json!({ "uid": "n", "deletionTimestamp": "2026-01-01T00:00:00Z" });
     all.parts.insert(OwnPart::Namespace, Seen::Present(json!({ "metadata": deleted })));
     all.parts.insert(OwnPart::Credentials, Seen::Unknown);
@@ -90,9 +88,6 @@ fn that_the_agent_is_gone_was_believed_of_a_delete_that_was_sent() {
     let mut kept =
         seen(Contents::Foreign(vec![map]), &[(OwnPart::OldBinding, binding(NAME, &["theirs"]))]);
     kept.parts.insert(OwnPart::Account, Seen::Absent);
-    for part in OwnPart::ALL {
-        kept.parts.entry(part).or_insert(Seen::Absent);
-    }
     let remaining = remaining(&kept);
     assert!(matches!(&*remaining, [one] if one.stays && one.id.name == "ours"), "{remaining:?}");
 }
@@ -134,6 +129,22 @@ fn the_right_to_take_things_away_goes_last_and_once() {
         *seen = Seen::Unknown;
     }
     assert_eq!(words(&going), [""; 0]);
+    assert!(going.is_out_of_sight());
+}
+
+#[test]
+fn a_binding_that_could_not_be_read_stayed_behind_for_ever() {
+    let new = (OwnPart::Binding, binding("cleat-agent:ours", &["ours"]));
+    for contents in [Contents::Ours, Contents::Foreign(vec![Id::default()])] {
+        let all = seen(contents, core::slice::from_ref(&new));
+        assert_ne!(words(&all), [""; 0]);
+        for part in OwnPart::ALL {
+            let mut blurred = all.clone();
+            blurred.parts.insert(part, Seen::Unknown);
+            assert_eq!(words(&blurred), [""; 0], "{part:?} may be what the rest has to hang on");
+            assert!(!blurred.is_out_of_sight());
+        }
+    }
 }
 
 /// A cluster on which an agent takes itself away, and a collector that is always faster than it.

@@ -147,7 +147,9 @@ impl Course {
             self.new_kinds.contains(&(group.clone(), resource.clone()))
         };
         match read {
-            Read::Object(target) => is_new(&target.id.group, &target.id.resource),
+            Read::Object(target) | Read::Unwatched(target) => {
+                is_new(&target.id.group, &target.id.resource)
+            }
             Read::List(of) => is_new(&of.kind.group, &of.kind.resource),
             Read::Kind(_) | Read::Namespaces | Read::Contents(_) | Read::Resolution { .. } => false,
         }
@@ -157,6 +159,7 @@ impl Course {
         let cluster = &mut self.seen.cluster;
         match read {
             Read::Object(target) => drop(cluster.objects.insert(target.id, Seen::Absent)),
+            Read::Unwatched(target) => drop(cluster.unwatched.insert(target.id, Seen::Absent)),
             Read::List(of) => drop(cluster.lists.insert(of, Ok(Vec::new()))),
             Read::Kind(_) | Read::Namespaces | Read::Contents(_) | Read::Resolution { .. } => {}
         }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use cleat_api::configurationpolicy::{FINALIZER, PruneObjectBehavior};
 
-use super::world::{BAD, US, World, kind};
+use super::world::{US, World, kind};
 use crate::policy::observed::*;
 use crate::policy::{Verdict, plan, report};
 use crate::write::{Action, Plan, Write};
@@ -31,7 +31,6 @@ pub(super) enum Fault {
     NonePrunes,
     AnyPolicyIsUs,
     BlindListIsEmpty,
-    OnlyMatchingAreChosen,
     AnyVersion,
     UntriedCreation,
 }
@@ -95,11 +94,6 @@ impl World {
             Fault::BlindListIsEmpty => {
                 for list in seen.cluster.lists.values_mut().filter(|list| list.is_err()) {
                     *list = Ok(Vec::new());
-                }
-            }
-            Fault::OnlyMatchingAreChosen => {
-                for list in seen.cluster.lists.values_mut().flatten() {
-                    list.retain(|one| super::world::content(one) == BAD);
                 }
             }
             _ => {}

@@ -246,7 +246,6 @@ fn every_planted_fault_is_found() {
         Fault::NonePrunes,
         Fault::AnyPolicyIsUs,
         Fault::BlindListIsEmpty,
-        Fault::OnlyMatchingAreChosen,
         Fault::AnyVersion,
         Fault::UntriedCreation,
     ];

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use crate::policy::observed::*;
-use crate::policy::{plan, report};
+use crate::policy::{plan, reads, report};
 use crate::work::trouble::{Trouble, TroubleKind};
 use crate::write::{Plan, Write};
 
@@ -97,6 +97,26 @@ fn a_stuck_deletion_says_what_is_left_and_why() {
     seen.cluster.objects.insert(pod_id("b"), Seen::Absent);
     assert_eq!(plan(&seen), Plan::new(), "the finalizer stays while anything is unknown");
     assert!(told(&seen).2.contains("it cannot be seen: it is dark"));
+}
+
+#[test]
+fn what_cannot_be_watched_was_waited_for_without_looking() {
+    let mut going = pod("a", "default", "x");
+    going["metadata"]["deletionTimestamp"] = json!("2023-11-14T22:13:00Z");
+    going["metadata"]["finalizers"] = json!(["example.com/f"]);
+    let entries = vec![entry("a", true, "uid-a")];
+    let mut seen = deleted("DeleteIfCreated", "enforce", entries, &[going]);
+    assert_eq!(report(&seen).wake, None, "a watch tells");
+    let present = seen.cluster.objects.insert(pod_id("a"), Seen::Unwatchable).unwrap();
+    assert!(matches!(reads(&seen).missing.pop_first(), Some(Read::Unwatched(_))));
+    assert_eq!(plan(&seen), Plan::new());
+    seen.cluster.unwatched.insert(pod_id("a"), present);
+    assert_eq!(plan(&seen), Plan::new());
+    assert!(told(&seen).2.contains("waiting for finalizer example.com/f"));
+    assert_eq!(report(&seen).wake, now().checked_add(SignedDuration::from_secs(5)).ok());
+    // And when it is gone, the policy goes.
+    seen.cluster.unwatched.insert(pod_id("a"), Seen::Absent);
+    assert!(matches!(plan(&seen)[0][0].write, Write::Merge(_)));
 }
 
 #[test]

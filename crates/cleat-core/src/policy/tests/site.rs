@@ -109,6 +109,9 @@ pub(super) fn answer(seen: &mut Observed, objects: &[Value]) {
                         objects.iter().filter(here).map(|one| Arc::new(one.clone())).collect();
                     seen.cluster.lists.insert(of, Ok(all));
                 }
+                Read::Unwatched(target) => {
+                    seen.cluster.unwatched.insert(target.id, Seen::Absent);
+                }
                 Read::Namespaces | Read::Contents(_) | Read::Resolution { .. } => {}
             }
         }

@@ -51,6 +51,7 @@ impl World {
             terminating: thing.dying.is_some(),
             owners: Vec::new(),
             account: None,
+            above: BTreeMap::new(),
             labels: BTreeMap::new(),
             finalizers: Vec::new(),
         });

@@ -93,6 +93,46 @@ fn a_policy_of_a_leaving_cluster_took_along_what_others_had_put_into_its_namespa
 }
 
 #[test]
+fn a_policy_of_a_leaving_cluster_took_along_what_others_had_made_of_its_definition() {
+    let name = "widgets.example.com";
+    let kind = Served {
+        group: "apiextensions.k8s.io".into(),
+        version: "v1".into(),
+        resource: "customresourcedefinitions".into(),
+        namespaced: false,
+    };
+    let definition = kind.target("", name);
+    let made = json!({
+        "object": {
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": { "name": name },
+        },
+        "compliant": "Compliant",
+        "reason": "Resource found as expected",
+        "properties": { "createdByPolicy": true, "uid": "uid-widgets" },
+    });
+    let mut seen = going(vec![made], None);
+    let served = KindName {
+        api_version: "apiextensions.k8s.io/v1".into(),
+        kind: "CustomResourceDefinition".into(),
+    };
+    seen.cluster.kinds.insert(served, Kind::Served(kind));
+    let object = Arc::new(json!({ "metadata": { "name": name, "uid": "uid-widgets" } }));
+    let present = Present { object, writers: vec![] };
+    seen.cluster.objects.insert(definition.id.clone(), Seen::Present(present));
+    assert_eq!(plan(&seen), Plan::new(), "nobody looked");
+    assert_eq!(reads(&seen).missing, BTreeSet::from([Read::Contents(definition.clone())]));
+    let [group, resource] = ["example.com", "widgets"].map(String::from);
+    let foreign = Contents::Foreign(vec![Id { group, resource, ..theirs() }]);
+    seen.cluster.contents.insert(definition.id.clone(), foreign);
+    assert_eq!(plan(&seen), Plan::new());
+    let stays = "(stays: it holds what is not ours: widgets.example.com web/theirs)";
+    assert!(told(&seen).2.ends_with(stays), "{}", told(&seen).2);
+    seen.cluster.contents.insert(definition.id, Contents::Ours);
+    assert_eq!(verbs(&plan(&seen)), [["delete customresourcedefinitions"]]);
+}
+
+#[test]
 fn that_everything_is_gone_was_believed_of_a_watch() {
     let mut seen = going(vec![made()], Some(Contents::Ours));
     assert!(!must_be_sure(&seen, &plan(&seen)), "a delete takes only what it means");
@@ -153,6 +193,7 @@ fn what_another_template_takes_along_was_taken_for_somebodys() {
         terminating: false,
         owners: vec![],
         account: None,
+        above: BTreeMap::new(),
         labels: BTreeMap::new(),
         finalizers: vec![],
     };
@@ -183,6 +224,7 @@ fn what_goes_before_a_namespace_kept_it_in_the_preview_of_a_leave() {
         terminating: false,
         owners: vec![],
         account: None,
+        above: BTreeMap::new(),
         labels: BTreeMap::new(),
         finalizers: vec![],
     };

@@ -230,6 +230,8 @@ fn what_looks_by_itself_needs_no_watch() {
     assert!(!looks_by_itself(policy));
     policy.spec.evaluation_interval.compliant = Some("never".into());
     assert!(looks_by_itself(policy));
+    policy.deleting = true;
+    assert!(!looks_by_itself(policy));
 }
 
 #[test]

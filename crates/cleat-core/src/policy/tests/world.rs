@@ -483,6 +483,13 @@ impl World {
                 return Err(format!("{name} pruned though it never left"));
             }
             match then.spec.prune_object_behavior {
+                PruneObjectBehavior::DeleteAll
+                    if !then.deleting
+                        && selects(&seen.templates)
+                        && object.answerable == Answerable::Others =>
+                {
+                    return Err(format!("{name} pruned though perhaps only its label went"));
+                }
                 PruneObjectBehavior::DeleteAll => {}
                 PruneObjectBehavior::DeleteIfCreated if object.answerable == Answerable::Policy => {
                 }
@@ -650,6 +657,12 @@ impl World {
         self.ask(&mut seen);
         Err(format!("did not settle: {:?} {:?}", self.plan(&seen), self.report(&seen)))
     }
+}
+
+/// Whether some template chooses by labels.
+fn selects(templates: &Templates) -> bool {
+    let Templates::Known(all) = templates else { return false };
+    all.iter().any(|template| template.spec.object_selector.is_some())
 }
 
 pub(super) fn content(body: &Value) -> u8 {

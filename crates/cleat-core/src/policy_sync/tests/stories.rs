@@ -543,6 +543,48 @@ fn names_that_are_taken_or_given_twice_are_complained_about() {
 }
 
 #[test]
+fn a_template_that_is_of_no_kind_is_complained_about_by_its_place() {
+    let mut kindless = template("b", "None");
+    kindless["objectDefinition"].as_object_mut().unwrap().remove("kind");
+    let mut world = sent(vec![template("a", "None")]);
+    world.send(spec(vec![template("a", "None"), kindless]));
+    world.settle();
+    let details = World::status(&world.hub).details;
+    assert_eq!(details[1].template_meta.name, "template-1");
+    let said = &details[1].history[0].message;
+    let expected = "NonCompliant; template-error; Failed to decode policy template with err: \
+                    Object 'Kind' is missing in '{";
+    assert!(said.starts_with(expected), "{said}");
+    assert!(world.templates.contains_key("a"), "what is not understood takes nothing away");
+}
+
+#[test]
+fn an_object_that_may_not_be_read_is_told_of_and_goes_on() {
+    let mut world = sent(vec![template("a", "None")]);
+    let before = world.templates["a"].clone();
+    for _ in 0..4 {
+        world.advance(jiff::SignedDuration::from_secs(1));
+        let mut seen = world.observe();
+        seen.live.values_mut().for_each(|live| {
+            *live = crate::policy_sync::observed::Live::Refused("no rights".into());
+        });
+        assert_eq!(plan(&seen), crate::write::Plan::new());
+        let verdict = crate::policy_sync::report(&seen);
+        assert!(verdict.wake.is_some());
+        for action in verdict.publish.iter().flatten() {
+            world.perform(action);
+        }
+    }
+    let history = &World::status(&world.hub).details[0].history;
+    assert_eq!(
+        history[0].message,
+        "NonCompliant; template-error; Failed to get the object in the policy template: no rights"
+    );
+    assert!(history.iter().skip(1).all(|one| !one.message.contains("no rights")), "told once");
+    assert_eq!(world.templates["a"], before);
+}
+
+#[test]
 fn a_template_that_was_in_trouble_is_asked_to_speak_again() {
     let mut world = sent(vec![template("a", "None")]);
     world.templates.get_mut("a").unwrap()["status"] = json!({ "compliant": "Compliant" });

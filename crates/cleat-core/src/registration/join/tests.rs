@@ -60,6 +60,8 @@ fn every_refusal_says_what_to_do() {
         Some("id-1"),
         json!({ "metadata": { "name": "c1", "deletionTimestamp": "2026-01-01T00:00:00Z" } }),
     );
+    let mut own = leaving.clone();
+    own.metadata.annotations = Some([(CLUSTER_ID.to_string(), "id-1".to_string())].into());
     let taken = cluster(Some("id-2"), json!({}));
     let twice = cluster(Some("id-1"), joined());
     let cases = [
@@ -73,11 +75,29 @@ fn every_refusal_says_what_to_do() {
         (wish(), Some(&taken), None, "Choose another name"),
         (Wish { again: true, ..wish() }, Some(&taken), None, "id-2"),
         (wish(), Some(&leaving), None, "Wait until"),
+        (Wish { again: true, ..wish() }, Some(&leaving), None, "Wait until"),
+        (wish(), Some(&own), None, "add --again and it gets new ones"),
     ];
     for (wish, existing, record, hint) in cases {
         let refused = check(&wish, existing, record.as_ref()).unwrap_err().to_string();
         assert!(refused.contains(hint), "{refused}");
     }
+}
+
+#[test]
+fn a_cluster_whose_certificate_had_expired_could_not_come_back_to_leave() {
+    let metadata = json!({
+        "name": "c1", "deletionTimestamp": "2026-01-01T00:00:00Z",
+        "annotations": { CLUSTER_ID: "id-1" },
+    });
+    let leaving = cluster(None, json!({ "metadata": metadata }));
+    let record = Record { name: "c1".to_string(), hub: "https://h".to_string() };
+    let again = Wish { again: true, ..wish() };
+    for record in [Some(&record), None] {
+        assert_eq!(check(&again, Some(&leaving), record), Ok(()));
+    }
+    let another = Wish { cluster_id: "id-2", ..again };
+    assert!(matches!(check(&another, Some(&leaving), None), Err(Refusal::Leaving { .. })));
 }
 
 #[test]

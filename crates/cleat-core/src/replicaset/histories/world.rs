@@ -132,7 +132,8 @@ impl World {
         let now = Timestamp::from_second(self.now).unwrap();
         let clusters = self.clusters();
         let (undefined, setbacks) = (false, Setbacks::new());
-        Observed { now, set, placements, children, clusters, undefined, setbacks }
+        let sightings = Sightings::default();
+        Observed { now, set, placements, children, clusters, sightings, undefined, setbacks }
     }
 
     pub(super) fn perform(&mut self, look: &Observed, action: &Action) -> Result<(), Missed> {

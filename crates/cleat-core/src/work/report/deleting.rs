@@ -7,14 +7,16 @@ use alloc::vec::Vec;
 
 use cleat_api::manifestwork::{ManifestWorkStatus, Removal, condition as kinds, reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde_json::Value;
 
 use super::{Conditions, Found};
 use crate::id::Id;
 use crate::protection::denial::PROTECTED_BY;
-use crate::work::observed::{Ledger, Observed, Work};
+use crate::work::contents::is_namespace;
+use crate::work::observed::{Content, Ledger, Observed, Present, Seen, Work};
 use crate::work::ownership::ledger_target;
 use crate::work::retire::{self, Fate, Unmarked};
-use crate::work::trouble::{Trouble, TroubleKind};
+use crate::work::trouble::{Trouble, TroubleKind, shortened};
 
 /// How many objects are named.
 const NAMED: usize = 5;
@@ -110,7 +112,10 @@ fn message(seen: &Observed, fates: &BTreeMap<&Id, Fate>) -> String {
 pub(super) fn waits_for(seen: &Observed, id: &Id, fate: &Fate) -> String {
     let trouble = seen.troubles.get(id).filter(|trouble| trouble.kind != TroubleKind::Stale);
     match (fate, trouble) {
-        (Fate::Terminating(finalizers), _) if finalizers.is_empty() => "terminating".into(),
+        (Fate::Terminating(finalizers), _) if finalizers.is_empty() => match held_up(seen, id) {
+            Some(why) => format!("terminating: {why}"),
+            None => "terminating".into(),
+        },
         (Fate::Terminating(finalizers), _) => match finalizers.as_slice() {
             [one] => format!("waiting for finalizer {one}"),
             many => format!("waiting for finalizers {}", many.join(", ")),
@@ -130,6 +135,29 @@ pub(super) fn waits_for(seen: &Observed, id: &Id, fate: &Fate) -> String {
         (Fate::Unmark { .. }, None) => "kept; mark to be taken off".into(),
         (Fate::Delete { .. } | Fate::Settled(_), None) => "to be deleted".into(),
     }
+}
+
+/// What a namespace that is going waits for: it says so in its status, and has no finalizers in its
+/// metadata.
+pub(super) fn held_up(seen: &Observed, id: &Id) -> Option<String> {
+    let Some(Seen::Present(Present { content: Content::Read(object), .. })) = seen.live.get(id)
+    else {
+        return None;
+    };
+    if !is_namespace(id) {
+        return None;
+    }
+    let text = |one: &Value, field| one.get(field).and_then(Value::as_str).map(String::from);
+    let tells = |one: &&Value| {
+        let kind = text(one, "type").unwrap_or_default();
+        let of_deletion = kind.starts_with("NamespaceDeletion")
+            || ["NamespaceContentRemaining", "NamespaceFinalizersRemaining"].contains(&&*kind);
+        of_deletion && text(one, "status").is_some_and(|status| status == "True")
+    };
+    let conditions = object.pointer("/status/conditions").and_then(Value::as_array)?;
+    let messages = conditions.iter().filter(tells).filter_map(|one| text(one, "message"));
+    let messages: Vec<String> = messages.filter(|message| !message.is_empty()).collect();
+    (!messages.is_empty()).then(|| shortened(&messages.join("; ")))
 }
 
 /// What a server said; of a CriticalService's refusal only that one's words: which webhook it was is

@@ -10,11 +10,11 @@ use cleat_api::leftoverrecord::{LeftObject, Stays};
 use cleat_api::manifestwork::{BlockedObject, Removal, ResourceCount};
 use serde_json::json;
 
-use super::deleting::waits_for;
+use super::deleting::{held_up, waits_for};
 use crate::condition::whole_seconds;
 use crate::id::Id;
 use crate::leave::record;
-use crate::work::contents::{Contents, is_namespace};
+use crate::work::contents::Contents;
 use crate::work::observed::{Book, Hub, Ledger, Observed, Seen, Work};
 use crate::work::ownership::Ownership;
 use crate::work::plan::{is_unwritten, work_target};
@@ -68,9 +68,13 @@ fn block(seen: &Observed, id: &Id, fate: &Fate) -> Option<bool> {
     match fate {
         Fate::Settled(_) => None,
         Fate::Undecided(_) => Some(true),
-        Fate::Terminating(finalizers) => (!finalizers.is_empty()).then_some(false),
-        // A namespace whose turn has not come was not looked into, which is nobody's fault.
-        Fate::Unknown(_) => (!is_namespace(id) || seen.contents.contains_key(id)).then_some(false),
+        Fate::Terminating(finalizers) => {
+            (!finalizers.is_empty() || held_up(seen, id).is_some()).then_some(false)
+        }
+        // What holds others and whose turn has not come was not looked into, which is nobody's fault.
+        Fate::Unknown(_) => {
+            (!retire::is_holder(id) || seen.contents.contains_key(id)).then_some(false)
+        }
         Fate::Unmark { .. } | Fate::Delete { .. } => {
             trouble.map(|trouble| trouble.kind == TroubleKind::Refused)
         }
@@ -166,7 +170,7 @@ fn listed(seen: &Observed, book: &Book, id: &Id) -> LeftObject {
     }
 }
 
-/// Why a namespace stays that holds what is not ours. What the work itself says to keep bears our mark
+/// Why a namespace or a definition stays that holds what is not ours. What the work itself says to keep bears our mark
 /// no more, and is no less ours for it.
 fn holds_foreign(seen: &Observed, book: &Book, id: &Id) -> Option<String> {
     let Contents::Foreign(found) = seen.contents.get(id)? else { return None };

@@ -20,7 +20,7 @@ use crate::work::contents::{Contents, Found, judge};
 use crate::work::observed::*;
 use crate::work::ownership::{LEDGER_KIND, kept_by_name, ledger_target};
 use crate::work::repair::Repairs;
-use crate::work::retire::{is_held, keeps};
+use crate::work::retire::{holders_due, is_held, is_inside, keeps};
 use crate::work::trouble::Trouble;
 use crate::write::{Action, Outcome, Refusal, Side, Write};
 
@@ -260,7 +260,7 @@ impl World {
             };
             (id.clone(), seen)
         });
-        Observed {
+        let mut seen = Observed {
             now: self.now(),
             agent,
             name: name.into(),
@@ -283,31 +283,28 @@ impl World {
                 .collect(),
             troubles: self.troubles.get(name).cloned().unwrap_or_default(),
             leaving: self.leaving,
-            contents: self.contents(name),
+            contents: BTreeMap::new(),
             told: vec![],
             kept_elsewhere: Ok(self.kept_elsewhere(name)),
-        }
+        };
+        seen.contents = self.contents(&seen);
+        seen
     }
 
-    /// What the namespace holds, once everything else that a work holds was let go of.
-    fn contents(&self, name: &str) -> BTreeMap<Id, Contents> {
-        let Some(book) = self.ledger(name).filter(|book| book.deleting) else {
-            return BTreeMap::new();
+    /// What the namespace and the definition hold, when it is their turn.
+    pub(crate) fn contents(&self, seen: &Observed) -> BTreeMap<Id, Contents> {
+        let Ledger::Present(book) = &seen.ledger else { return BTreeMap::new() };
+        let is_let_go = |one: &Id| {
+            !self.objects.get(one).is_some_and(|object| present(object).is_held_by(book))
         };
-        let left = |one: &&Id| {
-            self.objects.get(*one).is_some_and(|object| present(object).is_held_by(&book))
-        };
-        let others_left = book.ids().into_iter().filter(|one| **one != id(4)).any(|one| left(&one));
-        let there = book.ids().contains(&id(4)) && self.objects.contains_key(&id(4));
-        match self.leaving == Some(RemoveStrategy::Required) && there && !others_left {
-            true => [(id(4), judge(&self.inside(), "hub"))].into(),
-            false => BTreeMap::new(),
-        }
+        let due = holders_due(seen, book, is_let_go).into_iter();
+        let there = due.filter(|one| self.objects.contains_key(*one));
+        there.map(|one| (one.clone(), judge(&self.inside(one), "hub"))).collect()
     }
 
-    /// Everything in the namespace.
-    pub(crate) fn inside(&self) -> Vec<Found> {
-        let inside = self.objects.iter().filter(|(one, _)| one.namespace == "n");
+    /// Everything in the namespace, or of the definition.
+    pub(crate) fn inside(&self, holder: &Id) -> Vec<Found> {
+        let inside = self.objects.iter().filter(|(one, _)| is_inside(holder, one));
         let found = inside.map(|(one, object)| {
             let Present { uid, terminating, owners, .. } = present(object);
             let terminating = terminating.is_some();
@@ -317,6 +314,7 @@ impl World {
                 terminating,
                 owners,
                 account: None,
+                above: BTreeMap::new(),
                 labels: BTreeMap::new(),
                 finalizers: vec![],
             }
@@ -354,10 +352,10 @@ impl World {
             self.repairs.insert(key, repairs);
         }
         let troubles = self.troubles.entry(name).or_default();
-        let id = &action.target.id;
-        match Trouble::after(troubles.get(id), &action.write, &outcome, now) {
-            Some(trouble) => drop(troubles.insert(id.clone(), trouble)),
-            None => drop(troubles.remove(id)),
+        let about = Trouble::about(action);
+        match Trouble::after(troubles.get(&about), &action.write, &outcome, now) {
+            Some(trouble) => drop(troubles.insert(about, trouble)),
+            None => drop(troubles.remove(&about)),
         }
         Ok(outcome)
     }

@@ -99,6 +99,24 @@ async fn an_interest_during_a_list_is_settled_by_it_or_read() {
     assert_eq!(kind.settle().read, [Arc::new(b)]);
 }
 
+/// It was tried again for ever, and nobody was told anything.
+#[tokio::test]
+async fn that_an_object_may_be_listed_and_not_read_was_never_told() {
+    let mut kind = Kind::new();
+    let (a, b) = (id("a"), id("b"));
+    kind.care(&a, "v1");
+    listed(&mut kind, &["a", "b"]);
+    let named = kind.care(&b, "v1");
+    let refused = || "configmaps \"b\" is forbidden".to_owned();
+    assert_eq!(kind.unreadable(&named, refused()).as_ref(), Some(&named));
+    assert_eq!(kind.unreadable(&named, refused()), None, "that is no news");
+    let forbidden = Look::Unknown(Reason::Forbidden(refused()));
+    assert_eq!(kind.look(&b, Instant::now()), forbidden);
+    assert_eq!(kind.settle().read, [Arc::clone(&named)], "it is tried again");
+    listed(&mut kind, &["a", "b"]);
+    assert!(matches!(kind.look(&b, Instant::now()), Look::Present(_)), "or a list tells");
+}
+
 #[tokio::test]
 async fn what_we_wrote_before_anybody_cared_is_not_absent_until_the_watch_got_there() {
     let mut kind = Kind::new();

@@ -53,6 +53,10 @@ impl Platter {
         Platter::holding(self.inner().current.clone())
     }
 
+    pub(super) fn image(&self) -> Vec<u8> {
+        self.inner().current.clone()
+    }
+
     pub(super) fn length(&self) -> usize {
         self.inner().current.len()
     }

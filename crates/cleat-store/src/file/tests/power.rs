@@ -5,10 +5,10 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use super::super::{File, format};
+use super::super::{File, builder, create, format};
 use super::platter::Platter;
-use super::{fresh, opener};
-use crate::{Disk, Entry, Expected, Limits, Range, Store};
+use super::{SEEDS, batch, fresh, opener};
+use crate::{Backend as _, BackendError, Disk, Entry, Expected, Limits, OpenError, Range, Store};
 
 const ROUNDS: u64 = 6;
 /// Writers at a time, so that commits hold more than one write.
@@ -75,6 +75,52 @@ async fn write(store: &Store, platter: &Platter, told: &mut Told) {
         }
         told.answers.push((platter.recorded(), store.revision()));
     }
+}
+
+/// What is under the name of a file after a power cut, opened as any file is.
+fn opened(platter: &Platter) -> Result<File, OpenError> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data.redb");
+    std::fs::write(&path, platter.image()).unwrap();
+    File::open(&path)
+}
+
+fn make(platter: &Platter) -> Result<(), redb::Error> {
+    let database = builder().create_with_backend(platter.clone())?;
+    create::fill(&database)
+}
+
+#[test]
+fn a_file_that_was_cut_short_while_it_was_made_is_refused_or_whole() {
+    let platter = Platter::default();
+    platter.record();
+    make(&platter).unwrap();
+    let operations = platter.operations();
+    let tape = platter.take_tape();
+    let reordered = (0..operations).flat_map(|cut| {
+        let platter = Platter::default();
+        platter.cut_after(cut);
+        // Making it fails, or closing it does, which nobody is told of.
+        let _ = BackendError::from_panic(|| make(&platter));
+        (0..SEEDS).map(move |seed| platter.after_power_cut(seed)).collect::<Vec<_>>()
+    });
+    let (mut refused, mut whole) = (0, 0);
+    for left in tape.cuts().map(|(_, left)| left).chain(reordered) {
+        match opened(&left) {
+            Err(error) => {
+                assert!(matches!(error, OpenError::Damaged { .. }), "{error:?}");
+                refused += 1;
+            }
+            Ok(mut file) => {
+                // All that makes it a store is there, and nothing in it.
+                assert_eq!(file.settle().unwrap(), 0);
+                assert_eq!(file.load("s", &mut |_| panic!("a record")).unwrap(), None);
+                file.commit(&batch(1, 4)).unwrap();
+                whole += 1;
+            }
+        }
+    }
+    assert!(refused > 20 && whole > 0, "{refused} refused, {whole} whole");
 }
 
 #[tokio::test]

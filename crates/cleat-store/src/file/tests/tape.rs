@@ -8,9 +8,6 @@
 
 use super::platter::{Platter, SECTOR};
 
-/// How many of the bytes that a write changes in the first sector lie between two places to cut.
-const STRIDE: usize = 8;
-
 #[derive(Clone, Debug)]
 pub(super) enum Operation {
     Write { at: usize, data: Vec<u8> },
@@ -90,12 +87,12 @@ impl Operation {
     }
 }
 
-/// Old and new bytes side by side, at several places of what differs.
+/// Old and new bytes side by side, at every place of what differs.
 fn mixed(before: &[u8], after: &[u8]) -> Vec<Vec<u8>> {
     let differing: Vec<usize> =
         (0..before.len().min(after.len())).filter(|at| before[*at] != after[*at]).collect();
     let mut states = Vec::new();
-    for at in differing.iter().copied().step_by(STRIDE) {
+    for at in differing {
         states.push([&after[..=at], &before[at + 1..]].concat());
         states.push([&before[..=at], &after[at + 1..]].concat());
     }

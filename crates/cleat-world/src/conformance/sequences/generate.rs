@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::dice::Dice;
 use super::fault;
 use super::kind::{HOLD, Kind, NAMES, object};
-use super::sequence::{Sequence, holds, request};
+use super::sequence::{Sequence, Watching, holds, request};
 use crate::conformance::case::Step;
 
 /// How clients ask for tables, or for metadata alone.
@@ -48,7 +48,9 @@ pub(crate) fn sequence(seed: u64, index: u64) -> Sequence {
     while draft.steps.len() < length {
         draft.any();
     }
-    Sequence { name: format!("sequences/{seed}-{index}"), watched: kinds, steps: draft.steps }
+    let watching = draft.dice.of(&Watching::ALL);
+    let name = format!("sequences/{seed}-{index}");
+    Sequence { name, watched: kinds, watching, steps: draft.steps }
 }
 
 /// An object of the sequence.

@@ -13,7 +13,45 @@ const END: &str = "end";
 pub(crate) struct Sequence {
     pub(crate) name: String,
     pub(crate) watched: Vec<Kind>,
+    pub(crate) watching: Watching,
     pub(crate) steps: Vec<Step>,
+}
+
+/// How kinds are watched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Watching {
+    /// All objects, from a list on.
+    #[default]
+    Everything,
+    /// Those that a selector picks, which objects come and go by as they change.
+    Selected(&'static str),
+    /// Beginning with what is there, in the watch itself. Bookmarks are not asked for: when they
+    /// come is a matter of time.
+    Streamed,
+}
+
+impl Watching {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Everything,
+        Self::Everything,
+        Self::Everything,
+        Self::Selected("labelSelector=tier=web"),
+        Self::Selected("labelSelector=tier%20in%20(web,db),!env"),
+        Self::Selected("labelSelector=tier,env!=prod"),
+        Self::Selected("fieldSelector=metadata.name!=a"),
+        Self::Streamed,
+    ];
+
+    fn query(self, plural: &str) -> String {
+        let from = format!("watch=1&resourceVersion=<list-{plural}/metadata/resourceVersion>");
+        match self {
+            Self::Everything => from,
+            Self::Selected(selector) => format!("{from}&{selector}"),
+            Self::Streamed => {
+                format!("{from}&sendInitialEvents=true&resourceVersionMatch=NotOlderThan")
+            }
+        }
+    }
 }
 
 impl Sequence {
@@ -29,18 +67,22 @@ impl Sequence {
                 silent: true,
                 ..Step::default()
             });
-            let from = format!("<list-{plural}/metadata/resourceVersion>");
             steps.push(Step {
-                watch: Some(format!("{path}?watch=1&resourceVersion={from}")),
+                watch: Some(format!("{path}?{}", self.watching.query(plural))),
                 name: Some(format!("watch-{plural}")),
                 ..Step::default()
             });
         }
         steps.extend(self.steps.iter().cloned());
         for kind in &self.watched {
+            let mut last = kind.smallest(END);
+            if let Some(Value::Object(metadata)) = last.get_mut("metadata") {
+                // Whatever a watch selects, it is told of this one.
+                metadata.insert("labels".to_owned(), json!({"tier": "web"}));
+            }
             steps.push(Step {
                 post: Some(kind.path().to_owned()),
-                body: Some(kind.smallest(END)),
+                body: Some(last),
                 silent: true,
                 ..Step::default()
             });

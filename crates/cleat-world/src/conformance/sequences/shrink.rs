@@ -7,7 +7,7 @@
 use anyhow::Result;
 use serde_json::Value;
 
-use super::sequence::Sequence;
+use super::sequence::{Sequence, Watching};
 use crate::conformance::case::Step;
 
 /// How many smaller sequences are played at once.
@@ -59,6 +59,9 @@ pub(crate) fn smaller(sequence: &Sequence) -> Vec<Sequence> {
     for unwatched in &sequence.watched {
         let watched = sequence.watched.iter().copied().filter(|kind| kind != unwatched).collect();
         candidates.push(Sequence { watched, ..sequence.clone() });
+    }
+    if sequence.watching != Watching::Everything {
+        candidates.push(Sequence { watching: Watching::Everything, ..sequence.clone() });
     }
     for (index, step) in sequence.steps.iter().enumerate() {
         for simpler in simpler(step) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use anyhow::{Context as _, Result};
+use cleat_agent::leave::Ended;
 use cleat_agent::registration::{Live, live};
 use cleat_api::appliedmanifestwork::AppliedManifestWork;
 use cleat_api::managedcluster::CLUSTER_NAME_LABEL;
@@ -12,15 +13,16 @@ use cleat_api::managedcluster::RemoveStrategy::{Needless, Required};
 use cleat_hub::clusters;
 use cleat_runtime::clock::Clock;
 use cleat_runtime::tasks::Tasks;
-use cleat_world::within;
+use cleat_world::{eventually, within};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use kube::ResourceExt as _;
 use kube::api::{Api, Patch};
+use kube::{Client, ResourceExt as _};
 use serde_json::json;
 
 use super::party::Party;
-use crate::clusters::condition;
+use super::unreachable::unrecognized;
+use crate::clusters::{Joining, condition, executor};
 use crate::{create, gone, seen};
 
 /// The hub's part again, with a clock that can be set ahead, in seconds.
@@ -97,6 +99,77 @@ async fn the_end_is_written_down_before_the_hub_is_told() -> Result<()> {
     assert!(secrets(&party).get_opt(CREDENTIALS).await?.is_none(), "its credentials are left");
     party.stop_agent().await;
     hub.shutdown().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_agent_that_could_not_read_its_own_note_never_ended() -> Result<()> {
+    let mut party = Party::with_own_rights("unread", Required).await?;
+    party.fleet.tasks.shutdown().await;
+    party.leave().await?;
+    party.says("ResourcesReleased", "True", "").await?;
+    party.stop_agent().await;
+    let hub = Tasks::new();
+    clusters::start(party.fleet.config(), &hub);
+    party.left().await?;
+    let (link, config) = party.fleet.world.clusters[0].link().await?;
+    link.cut();
+    party.start_agent_on(Client::try_from(config)?);
+    unrecognized(&party).await?;
+    link.restore();
+    let ended = within("the agent to end", party.presence.until_left()).await?;
+    assert_eq!(ended, Ended::Gone);
+    assert!(secrets(&party).get_opt(CREDENTIALS).await?.is_none(), "its credentials are left");
+    party.stop_agent().await;
+    hub.shutdown().await;
+    Ok(())
+}
+
+/// Of a leave that did not come to its end, or that its hub has forgotten. The next hub that did not know
+/// the cluster would have been taken for the end of it.
+#[tokio::test]
+async fn an_old_note_that_the_cluster_has_left_was_believed_of_a_member() -> Result<()> {
+    let mut party = Party::with_own_rights("oldnote", Required).await?;
+    let (keep, executor) =
+        (party.fleet.keep(&party.name), executor(None, Some(party.cluster.clone())));
+    party.stop_agent().await;
+    keep.set_left(&executor, true).await?;
+    party.start_agent();
+    eventually("the note to be taken back", || async {
+        Ok((!keep.is_left(&executor).await?).then_some(()))
+    })
+    .await?;
+    party.stop_agent().await;
+    // Nor does it outlast joining again, though no agent ever saw that the cluster is a member.
+    keep.set_left(&executor, true).await?;
+    let credentials = party.credentials.clone().context("it joined")?;
+    keep.renew(&executor, &credentials).await?;
+    assert!(keep.is_left(&executor).await?, "a new certificate does not mean that it stays");
+    keep.save(&executor, &credentials).await?;
+    assert!(!keep.is_left(&executor).await?, "it has joined again");
+    keep.renew(&executor, &credentials).await?;
+    assert!(!keep.is_left(&executor).await?);
+    Ok(())
+}
+
+/// It was away for longer than its certificate lasts, and its name was refused because it was leaving.
+#[tokio::test]
+async fn a_cluster_that_lost_its_credentials_could_not_come_back_to_leave() -> Result<()> {
+    let mut party = Party::with_own_rights("comeback", Required).await?;
+    party.work("w", vec![party.map("a")], json!({})).await?;
+    party.stop_agent().await;
+    party.leave().await?;
+    party.says("Unjoining", "True", "waits for the cluster's agent").await?;
+    let mut enrolment = party.fleet.enrolment(party.fleet.application(&party.name)).await?;
+    enrolment.again = true;
+    let mut joining = Joining::begin(enrolment);
+    party.fleet.accept(&mut joining).await?;
+    let credentials = joining.end().await??;
+    party.start_agent_with(credentials.connect().await?, party.cluster.clone());
+    party.left().await?;
+    party.absent("a").await?;
+    within("the agent to end", party.presence.until_left()).await?;
+    party.stop_agent().await;
     Ok(())
 }
 

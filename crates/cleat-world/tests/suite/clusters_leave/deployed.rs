@@ -18,6 +18,7 @@ use kube::api::{Api, PostParams};
 use serde_json::json;
 
 use super::party::Party;
+use crate::clusters::executor;
 use crate::{create, parse, seen};
 
 /// What `cleat join --deploy` puts on the cluster, as far as it is to be taken away again.
@@ -156,7 +157,8 @@ async fn the_agent_of_a_lost_cluster_was_on_no_record() -> Result<()> {
     assert!(own.iter().all(|one| there.contains(one)), "{there:?}");
     assert_eq!((report.stays, report.stuck), (vec![], vec![]));
     deployed.all::<Deployment>().get(NAME).await.context("nobody asked for it")?;
-    let [_, said] = deployed.party.cleaned().await?.context("nobody said how far it got")?;
+    let [status, said] = deployed.party.cleaned().await?.context("nobody said how far it got")?;
+    assert_eq!(status, "False");
     assert!(own.iter().all(|one| said.contains(one)), "it is said to be gone: {said}");
     // As `--agent` does, with what is on record.
     let records = deployed.party.records().await?;
@@ -187,6 +189,37 @@ async fn cleaning_took_the_agent_of_a_cluster_away_that_had_joined_again() -> Re
     deployed.bindings().get(&binding_name(&deployed.home)).await?;
     party.maps().get("m").await?;
     deployed.party.stop_agent().await;
+    Ok(())
+}
+
+/// It was declared destroyed, came back, and joined another hub in the same place.
+#[tokio::test]
+async fn cleaning_took_the_agent_of_another_hub_away() -> Result<()> {
+    let mut deployed = Deployed::new("theiragent").await?;
+    deployed.party.lose().await?;
+    let party = &deployed.party;
+    let mut theirs = party.credentials.clone().context("it joined")?;
+    theirs.hub.server = "https://hub.of.others".to_owned();
+    let keep = Keep::Secret { namespace: deployed.home.clone() };
+    keep.save(&executor(None, Some(party.cluster.clone())), &theirs).await?;
+    let refused = party.clean_with(false, Some(keep)).await.err().context("it was not refused")?;
+    let refused = refused.to_string();
+    let expected =
+        format!("the namespace {} of this cluster is the agent of https://hub.of.o", deployed.home);
+    assert!(refused.contains(&expected) && refused.contains("--agent-namespace"), "{refused}");
+    assert_eq!(party.cleaned().await?, None, "nothing was done");
+    deployed.all::<Secret>().get(CREDENTIALS).await?;
+    deployed.all::<Deployment>().get(NAME).await?;
+    deployed.bindings().get(&binding_name(&deployed.home)).await?;
+    // Nothing of its own is left for the record to wait for.
+    let report = party.clean(false).await?;
+    assert!(report.agent.is_empty() && report.stuck.is_empty(), "{report:?}");
+    assert!(
+        report.stays.iter().all(|(_, why)| why.contains("https://hub.of.others")),
+        "{report:?}"
+    );
+    let [status, _] = party.cleaned().await?.context("nobody said how far it got")?;
+    assert_eq!(status, "True");
     Ok(())
 }
 

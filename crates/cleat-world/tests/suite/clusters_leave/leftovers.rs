@@ -54,7 +54,8 @@ impl Party {
             cluster_id: format!("id-of-{}", self.name),
             records: self.records().await?,
             include_kept,
-            hub_server: None,
+            // Its ledgers are named after another address than its credentials.
+            hub_server: self.credentials.as_ref().map(|kept| kept.hub.server.clone()),
             agent,
         };
         Ok(clean(job, |_, _| {}).await?)

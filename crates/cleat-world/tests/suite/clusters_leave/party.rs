@@ -39,7 +39,7 @@ pub(super) struct Party {
     hub_client: Client,
     keep: Option<Keep>,
     /// What it joined with, if it did as any other.
-    credentials: Option<Credentials>,
+    pub(super) credentials: Option<Credentials>,
     /// For how long the agent waits before it lets go of what its hub does not have any more.
     pub(super) grace: Option<SignedDuration>,
     agent: Option<Tasks>,

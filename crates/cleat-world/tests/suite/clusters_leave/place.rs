@@ -68,3 +68,18 @@ async fn a_namespace_with_somebodys_things_stays_when_its_cluster_leaves() -> Re
     party.stop_agent().await;
     Ok(())
 }
+
+#[tokio::test]
+async fn a_cluster_waited_for_what_waited_for_it() -> Result<()> {
+    let mut party = Party::new("belongs", Required).await?;
+    let maps: Api<ConfigMap> = Api::namespaced(party.fleet.hub.clone(), &party.name);
+    let notes = json!({ "metadata": { "name": "notes", "ownerReferences": [{
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "name": party.name, "uid": party.joined.metadata.uid,
+    }] } });
+    create(&maps, notes).await?;
+    party.leave().await?;
+    party.left().await?;
+    party.stop_agent().await;
+    Ok(())
+}

@@ -42,7 +42,7 @@ impl Party {
         self.replica_of(name, templates.collect())
     }
 
-    fn replica_of(&self, name: &str, templates: Vec<Value>) -> Value {
+    pub(super) fn replica_of(&self, name: &str, templates: Vec<Value>) -> Value {
         json!({
             "metadata": { "name": name, "labels": {
                 "policy.open-cluster-management.io/root-policy": name,
@@ -57,7 +57,7 @@ impl Party {
     }
 
     /// What the cluster says would become of everything if it left now.
-    async fn foreseen(&self, strategy: &str) -> Result<Vec<PreviewedObject>> {
+    pub(super) async fn foreseen(&self, strategy: &str) -> Result<Vec<PreviewedObject>> {
         let questions: Api<RemovalPreview> = Api::namespaced(self.fleet.hub.clone(), &self.name);
         let question = json!({ "metadata": { "name": "leave" }, "spec": { "leave": strategy } });
         create(&questions, question).await?;
@@ -80,7 +80,7 @@ impl Party {
     }
 
     /// Sends a policy and waits until the hub was told what each of its templates made.
-    async fn enforced(&self, replica: Value) -> Result<()> {
+    pub(super) async fn enforced(&self, replica: Value) -> Result<()> {
         let sent = create(&self.replicas(), replica).await?;
         let count = sent.spec.policy_templates.len();
         let told = |policy: &Policy| {
@@ -136,7 +136,7 @@ impl Party {
 }
 
 /// A template that makes an object, and what deleting it does to that.
-fn template(name: &str, prune: &str, wanted: Value) -> Value {
+pub(super) fn template(name: &str, prune: &str, wanted: Value) -> Value {
     json!({ "objectDefinition": {
         "apiVersion": "policy.open-cluster-management.io/v1", "kind": "ConfigurationPolicy",
         "metadata": { "name": name },

@@ -6,6 +6,7 @@ use cleat_api::manifestwork::ManifestWork;
 use cleat_core::registration::access::Part;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+use k8s_openapi::api::scheduling::v1::PriorityClass;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use kube::api::{Api, Patch};
@@ -242,6 +243,35 @@ async fn a_namespace_with_foreign_content_and_what_is_declared_to_stay_are_kept_
     assert!(said.is_none());
     party.stop_agent().await;
     Ok(())
+}
+
+/// It belongs to something without a namespace, of a kind that is not known to have none.
+#[tokio::test]
+async fn what_belongs_to_something_that_lives_outside_of_our_namespace_held_a_leave_up_for_ever()
+-> Result<()> {
+    let mut party = Party::new("outside", Required).await?;
+    let inner = format!("{}-in", party.name);
+    let namespace =
+        json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": inner } });
+    party.work("w", vec![namespace], json!({})).await?;
+    let classes: Api<PriorityClass> = Api::all(party.cluster.clone());
+    let class = json!({ "metadata": { "name": party.name }, "value": 1 });
+    let class = create(&classes, class).await?;
+    let maps: Api<ConfigMap> = Api::namespaced(party.cluster.clone(), &inner);
+    let theirs = json!({ "metadata": { "name": "theirs", "ownerReferences": [{
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+        "name": party.name, "uid": class.metadata.uid,
+    }] } });
+    create(&maps, theirs).await?;
+    party.leave().await?;
+    party.left().await?;
+    maps.get("theirs").await.context("its owner lives")?;
+    let left = party.on_record().await?;
+    let listed: Vec<_> = left.iter().map(|one| (&*one.name, &*one.why)).collect();
+    let why = format!("it holds what is not ours: configmaps {inner}/theirs");
+    assert_eq!(listed, [(&*inner, &*why)]);
+    party.stop_agent().await;
+    delete(&classes, &party.name).await
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use anyhow::Result;
 use cleat_agent::policy::field_manager;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, Patch, PostParams};
+use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
 use super::{Site, enforce, is_created, musthave, mustnothave, pruning, related};
@@ -111,6 +111,37 @@ async fn of_selected_objects_only_those_that_must_not_be_there_go() -> Result<()
     site.end("p").await?;
     assert!(site.maps().get_opt("good").await?.is_some());
     delete(&site.maps(), "good").await
+}
+
+#[tokio::test]
+async fn an_object_that_lost_the_label_it_was_chosen_by_was_deleted() -> Result<()> {
+    let site = Site::start("prune-unlabelled").await?;
+    let labelled = |name: &str| json!({ "metadata": { "name": name, "labels": { "team": "a" } } });
+    let theirs: ConfigMap = create(&site.maps(), labelled("theirs")).await?;
+    create(&site.maps(), labelled("stays")).await?;
+    let mut template = musthave(json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "namespace": site.name }, "data": { "key": "value" },
+    }));
+    template["objectSelector"] = json!({ "matchLabels": { "team": "a" } });
+    site.policy("p", pruning(enforce(vec![template]), "DeleteAll")).await?;
+    let all = site.stands("p", "Compliant").await?;
+    assert!(related(&all, "theirs").is_some());
+    for name in ["theirs", "stays"] {
+        let unlabel = Patch::Merge(json!({ "metadata": { "labels": { "team": null } } }));
+        site.maps().patch(name, &PatchParams::default(), &unlabel).await?;
+        // Also when nothing is left that the template chooses.
+        seen(&site.policies(), "p", |policy| related(policy, name).is_none()).await?;
+        site.passes(&format!("after-{name}")).await?;
+        let map = site.maps().get(name).await?;
+        assert_eq!(map.metadata.deletion_timestamp, None, "{name}");
+    }
+    assert_eq!(site.maps().get("theirs").await?.metadata.uid, theirs.metadata.uid);
+    site.end("p").await?;
+    for name in ["theirs", "stays"] {
+        delete(&site.maps(), name).await?;
+    }
+    Ok(())
 }
 
 /// What cannot be changed is made anew, but only if the server would take it.

@@ -18,8 +18,8 @@ use crate::seen;
 
 /// A server on which nobody can watch ConfigMaps.
 #[derive(Clone)]
-struct Unwatched {
-    through: Client,
+pub(crate) struct Unwatched {
+    pub(crate) through: Client,
 }
 
 impl Service<Request<Body>> for Unwatched {
@@ -77,4 +77,51 @@ async fn a_kind_that_cannot_be_watched_is_looked_at_by_policies_with_an_interval
     site.end("q").await?;
     assert!(site.maps().get_opt("b").await?.is_none());
     Ok(())
+}
+
+/// Nobody told the policy that its object was gone.
+#[tokio::test]
+async fn a_policy_hung_for_ever_on_an_object_of_a_kind_that_cannot_be_watched() -> Result<()> {
+    let mut site = Site::without_controller("unwatched-hangs").await?;
+    let client = Client::new(Unwatched { through: site.cluster.clone() }, "default");
+    let namespaces = vec![site.name.clone()];
+    site.run(policy::Config { namespaces, ..policy::Config::new(client) });
+    let mut spec = pruning(enforce(vec![musthave(site.map("held", "1"))]), "DeleteIfCreated");
+    spec["evaluationInterval"] = json!({ "compliant": "1h", "noncompliant": "1s" });
+    site.policy("p", spec).await?;
+    site.stands("p", "Compliant").await?;
+    let finalizers =
+        |all: serde_json::Value| Patch::Merge(json!({ "metadata": { "finalizers": all } }));
+    let hold = finalizers(json!(["example.com/hold"]));
+    site.maps().patch("held", &Default::default(), &hold).await?;
+    site.policies().delete("p", &Default::default()).await?;
+    site.says("p", "waiting for finalizer example.com/hold").await?;
+    site.maps().patch("held", &Default::default(), &finalizers(json!([]))).await?;
+    site.absent(&site.policies(), "p").await?;
+    site.absent(&site.maps(), "held").await
+}
+
+/// It was taken for one that cannot be seen.
+#[tokio::test]
+async fn an_object_of_a_kind_that_cannot_be_watched_was_never_pruned_when_it_left() -> Result<()> {
+    let mut site = Site::without_controller("unwatched-left").await?;
+    let client = Client::new(Unwatched { through: site.cluster.clone() }, "default");
+    let namespaces = vec![site.name.clone()];
+    site.run(policy::Config { namespaces, ..policy::Config::new(client) });
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": { "name": "stays", "namespace": site.name },
+    });
+    let both = vec![musthave(site.map("leaves", "1")), musthave(account.clone())];
+    let mut spec = pruning(enforce(both), "DeleteIfCreated");
+    spec["evaluationInterval"] = json!({ "compliant": "1s", "noncompliant": "1s" });
+    site.policy("p", spec).await?;
+    site.stands("p", "Compliant").await?;
+    assert!(site.maps().get_opt("leaves").await?.is_some());
+    // What is left of it can be watched.
+    let mut spec = pruning(enforce(vec![musthave(account)]), "DeleteIfCreated");
+    spec["evaluationInterval"] = json!(null);
+    site.patch("p", json!({ "spec": spec })).await?;
+    site.absent(&site.maps(), "leaves").await?;
+    site.end("p").await
 }

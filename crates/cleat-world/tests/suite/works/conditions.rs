@@ -95,3 +95,36 @@ async fn a_finished_pod_completes_its_work_and_freezes_it() -> Result<()> {
     assert!(fleet.there::<Pod>().get_opt("p").await?.is_none());
     Ok(())
 }
+
+/// It was frozen then, so what was refused at first never came; a time to live deleted the rest.
+#[tokio::test]
+async fn a_work_is_not_complete_while_a_manifest_of_it_is_refused() -> Result<()> {
+    let mut fleet = Fleet::without_agent("half-finished").await?;
+    let status_interval = jiff::SignedDuration::from_millis(100);
+    fleet.start_agent(cleat_agent::work::Config { status_interval, ..fleet.config() });
+    let pod = |name: &str, image: Value| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": { "name": name, "namespace": fleet.name },
+            "spec": { "containers": [{ "name": "c", "image": image }] },
+        })
+    };
+    let good = json!("example.com/c");
+    let rule = json!([{ "condition": "Complete", "type": "WellKnownConditions" }]);
+    let spec = rules(&fleet, "pods", "*", rule);
+    let refused = pod("b", json!(""));
+    fleet.work("one", vec![pod("a", good.clone()), refused], spec).await?;
+    fleet.told("one", "Applied", "False").await?;
+    let succeeded = Patch::Merge(json!({ "status": { "phase": "Succeeded" } }));
+    let pods = fleet.there::<Pod>();
+    pods.patch_status("a", &PatchParams::default(), &succeeded).await?;
+    let work = fleet.told("one", "Complete", "Unknown").await?;
+    let complete = condition_of(&work, "Complete").unwrap();
+    assert_eq!(complete.message, "1 manifest is not applied");
+    fleet.rewrite("one", vec![pod("a", good.clone()), pod("b", good)]).await?;
+    fleet.told("one", "Complete", "False").await?;
+    pods.patch_status("b", &PatchParams::default(), &succeeded).await?;
+    fleet.told("one", "Complete", "True").await?;
+    Ok(())
+}

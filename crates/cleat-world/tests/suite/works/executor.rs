@@ -82,6 +82,25 @@ async fn an_account_that_gets_its_rights_later_gets_its_objects_then() -> Result
 }
 
 #[tokio::test]
+async fn another_account_without_rights_is_told_though_nothing_has_to_be_written() -> Result<()> {
+    let fleet = Fleet::start("rightless-later").await?;
+    let all = ["create", "update", "patch", "get", "delete"];
+    let rules = json!([{ "apiGroups": [""], "resources": ["configmaps"], "verbs": all }]);
+    let spec = account(&fleet, "robot", rules).await?;
+    let weak = account(&fleet, "weakling", json!([])).await?;
+    fleet.work("one", vec![fleet.map("a", "1")], spec.clone()).await?;
+    fleet.told("one", "Applied", "True").await?;
+    fleet.patch("one", json!({ "spec": weak })).await?;
+    let work = fleet.told("one", "Applied", "False").await?;
+    let (_, message) = manifest_condition(&work, 0, "Applied");
+    assert!(message.contains("weakling is not allowed to create"), "{message}");
+    assert!(fleet.maps().get_opt("a").await?.is_some());
+    fleet.patch("one", json!({ "spec": spec })).await?;
+    fleet.told("one", "Applied", "True").await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn what_is_to_stay_needs_no_right_to_delete() -> Result<()> {
     let fleet = Fleet::start("no-delete").await?;
     let most = ["create", "update", "patch", "get"];

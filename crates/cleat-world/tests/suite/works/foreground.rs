@@ -44,6 +44,48 @@ async fn a_finalizer_holds_the_work_and_is_named() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_work_that_stays_says_what_holds_what_left_it() -> Result<()> {
+    let fleet = Fleet::start("held-alone").await?;
+    fleet.work("one", vec![fleet.map("a", "1"), fleet.map("b", "1")], json!({})).await?;
+    fleet.told("one", "Applied", "True").await?;
+    set_finalizers(&fleet, "a", json!(["example.com/hold"])).await?;
+    fleet.rewrite("one", vec![fleet.map("b", "1")]).await?;
+    let work = fleet.says("one", "Removed", "waiting for finalizer example.com/hold").await?;
+    let condition = condition_of(&work, "Removed").unwrap();
+    assert_eq!((&*condition.status, &*condition.reason), ("False", "ObjectsRemain"));
+    set_finalizers(&fleet, "a", json!(null)).await?;
+    let works = fleet.works();
+    fleet.seen(&works, "one", |work| condition_of(work, "Removed").is_none()).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_namespace_that_does_not_empty_says_what_it_holds() -> Result<()> {
+    let fleet = Fleet::start("filled").await?;
+    let name = fleet.world.unique("filled-inner");
+    let namespace = json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name },
+    });
+    fleet.work("one", vec![namespace], json!({})).await?;
+    fleet.told("one", "Applied", "True").await?;
+    let maps: Api<ConfigMap> = Api::namespaced(fleet.cluster.clone(), &name);
+    let finalizers = json!(["example.com/hold"]);
+    create(&maps, json!({ "metadata": { "name": "theirs", "finalizers": finalizers } })).await?;
+    fleet.delete("one").await?;
+    let work = fleet.says("one", "Deleting", "example.com/hold in 1 resource instances").await?;
+    let message = &condition_of(&work, "Deleting").unwrap().message;
+    let begun = format!(
+        "ManifestWork is being deleted; 1 object remains: namespaces {name} (terminating: "
+    );
+    assert!(message.starts_with(&begun), "{message}");
+    assert!(message.contains("configmaps. has 1 resource instances"), "{message}");
+    let none = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    maps.patch("theirs", &PatchParams::default(), &none).await?;
+    fleet.absent(&fleet.works(), "one").await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_refused_delete_is_kept_told_and_tried_again() -> Result<()> {
     let fleet = Fleet::start("denied").await?;
     fleet.work("one", vec![fleet.map("a", "1"), fleet.map("b", "1")], json!({})).await?;

@@ -279,7 +279,7 @@ fn the_place_of_policies_goes_if_it_is_ours_and_empty() {
     };
     let mut seen = Observed { records: vec![record(vec![place()])], ..Observed::default() };
     seen.live.insert(id(&place()), namespace(&labels));
-    assert_eq!(namespaces_due(&seen), [id(&place())]);
+    assert_eq!(holders_due(&seen), [id(&place())]);
     seen.contents.insert(id(&place()), Contents::Ours);
     assert_eq!(words(&seen), ["namespaces c1 delete u-c1@3"]);
     seen.contents.insert(id(&place()), Contents::Foreign(vec![id(&left("theirs"))]));

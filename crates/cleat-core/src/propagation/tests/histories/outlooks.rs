@@ -36,11 +36,12 @@ fn compare(seed: u64, fault: Fault) -> Result<(), String> {
     match change {
         Change::Root => world.gone = true,
         Change::Binding(_) => world.bound = false,
-        Change::Placement(_) => world.decision = Decision::NoPlacement,
+        Change::Placement(_) => world.decide(Decision::NoPlacement),
     }
     for _ in 0..4 {
         world.now += 20;
         world.tell();
+        world.look_again();
         pass(&mut world, SOUND, true, usize::MAX);
     }
     let after = world.alive();
@@ -58,12 +59,17 @@ fn compare(seed: u64, fault: Fault) -> Result<(), String> {
     // Whoever is back by then loses it after all.
     for (cluster, prospect) in &foreseen {
         if let (Prospect::LeavesLater(_), false) = (prospect, world.disabled) {
+            // It says so, and then the hub takes its taint off.
+            world.link(cluster, Link::Back);
             world.link(cluster, Link::Back);
         }
     }
-    world.now += 20;
-    world.tell();
-    pass(&mut world, SOUND, true, usize::MAX);
+    for _ in 0..2 {
+        world.now += 20;
+        world.tell();
+        world.look_again();
+        pass(&mut world, SOUND, true, usize::MAX);
+    }
     let after = world.alive();
     let later = foreseen.iter().filter(|(_, one)| matches!(one, Prospect::LeavesLater(_)));
     match later.into_iter().find(|(cluster, _)| after.contains_key(*cluster)) {
@@ -136,7 +142,8 @@ fn compare_change(seed: u64, fault: Fault) -> Result<(), String> {
     match dice.roll(5) {
         0 | 1 => {
             let count = dice.roll(4);
-            world.decision = Decision::Settled((0..count).map(|_| dice.cluster()).collect());
+            let chosen = (0..count).map(|_| dice.cluster()).collect();
+            world.decide(Decision::Settled(chosen));
         }
         2 => world.severity += 1,
         3 => world.disabled = !world.disabled,
@@ -148,6 +155,7 @@ fn compare_change(seed: u64, fault: Fault) -> Result<(), String> {
     for _ in 0..4 {
         world.now += 20;
         world.tell();
+        world.look_again();
         pass(&mut world, SOUND, true, usize::MAX);
     }
     let (after, left) = (world.copies(), world.alive());

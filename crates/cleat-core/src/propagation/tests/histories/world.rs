@@ -7,6 +7,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use cleat_api::managedcluster::taint;
 use serde_json::{Value, json};
 
 use super::super::*;
@@ -45,6 +46,8 @@ pub(super) enum Decision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Link {
     Back,
+    /// It says that it is back. The hub has not taken the taint off.
+    Tainted,
     Away,
     Leaving,
     None,
@@ -58,6 +61,8 @@ pub(super) struct World {
     /// The root is gone.
     pub(super) gone: bool,
     pub(super) decision: Decision,
+    /// The clusters that were not out of reach for all that was known when it was decided.
+    known: Vec<String>,
     pub(super) bound: bool,
     /// Whether bindings and placements went with their definition, and since when that is there.
     lost: [Option<i64>; 2],
@@ -65,9 +70,15 @@ pub(super) struct World {
     replicas: BTreeMap<String, Value>,
     pub(super) unsure_since: Option<Timestamp>,
     told: Option<Observed>,
+    /// What the hub has seen since it runs.
+    sightings: Sightings,
     pub(super) complaints: Vec<String>,
     revision: i64,
+    moments: i64,
 }
+
+/// How many seconds the clocks of clusters are behind.
+const SLOW: [i64; 5] = [0, 15, 3_600, 0, 10];
 
 impl World {
     pub(super) fn new() -> Self {
@@ -77,21 +88,71 @@ impl World {
             disabled: false,
             gone: false,
             decision: Decision::Settled(vec![name(0), name(1)]),
+            known: (0..5).map(name).collect(),
             bound: true,
             lost: [None; 2],
             links: (0..5).map(|index| (name(index), (Link::Back, 1))).collect(),
             replicas: BTreeMap::new(),
             unsure_since: None,
             told: None,
+            sightings: Sightings {
+                since: Timestamp::from_second(1_000_000).unwrap(),
+                away: BTreeMap::new(),
+                looked: [("all".into(), Timestamp::from_second(1_000_000).ok())].into(),
+            },
             complaints: vec![],
             revision: 1,
+            moments: 0,
         }
     }
 
-    pub(super) fn link(&mut self, cluster: &str, link: Link) {
-        if let Some(at) = self.links.get_mut(cluster).filter(|at| at.0 != link) {
-            *at = (link, self.now);
+    /// Another one each time.
+    fn moment(&mut self) -> Timestamp {
+        self.moments += 1;
+        Timestamp::new(self.now, i32::try_from(self.moments).unwrap()).unwrap()
+    }
+
+    /// The hub decides, from what it was told of clusters. None: it cannot.
+    pub(super) fn decide(&mut self, decision: Decision) {
+        let settled = matches!(decision, Decision::Settled(_));
+        if let Decision::NoPlacement = decision {
+            self.sightings.looked.clear();
         }
+        self.decision = decision;
+        if settled {
+            // What was no cluster was not out of reach.
+            let away = |name: &String| {
+                let told = self.told.as_ref().and_then(|told| told.clusters.get(name));
+                told.is_some_and(|cluster| cluster.is_away())
+            };
+            self.known = self.links.keys().filter(|name| !away(name)).cloned().collect();
+            let moment = self.moment();
+            self.sightings.looked.insert("all".into(), Some(moment));
+        }
+    }
+
+    /// The hub looks at the placement again, and finds it decided as it should be.
+    pub(super) fn look_again(&mut self) {
+        let decision = core::mem::replace(&mut self.decision, Decision::NoPlacement);
+        self.decide(decision);
+    }
+
+    /// The hub begins anew, and remembers nothing.
+    pub(super) fn restart(&mut self) {
+        let is_there = !matches!(self.decision, Decision::NoPlacement);
+        let looked = is_there.then(|| ("all".into(), None)).into_iter().collect();
+        self.sightings = Sightings { since: self.moment(), away: BTreeMap::new(), looked };
+        self.tell();
+    }
+
+    pub(super) fn link(&mut self, cluster: &str, link: Link) {
+        let now = self.now;
+        let Some(at) = self.links.get_mut(cluster).filter(|at| at.0 != link) else { return };
+        *at = match (at.0, link) {
+            (Link::Away, Link::Back) => (Link::Tainted, now),
+            (Link::Tainted, Link::Back) => (Link::Back, at.1),
+            _ => (link, now),
+        };
     }
 
     /// The definition of bindings, or of placements, goes with all its objects, and returns.
@@ -100,7 +161,8 @@ impl World {
         match bindings {
             true if self.bound => (self.bound, self.lost[0]) = (false, Some(self.now)),
             false if !matches!(self.decision, Decision::NoPlacement) => {
-                (self.decision, self.lost[1]) = (Decision::NoPlacement, Some(self.now));
+                self.lost[1] = Some(self.now);
+                self.decide(Decision::NoPlacement);
             }
             _ => {}
         }
@@ -129,7 +191,17 @@ impl World {
                     (name.clone(), Arc::new(Cluster::read(&metadata(&object), &object)))
                 }
                 Link::Away => cluster(name, Some(("Unknown", *since))),
-                _ => cluster(name, Some(("True", *since))),
+                Link::Tainted | Link::Back | Link::None => {
+                    let behind = name.get(1..).and_then(|index| index.parse::<usize>().ok());
+                    let since = since - SLOW[behind.unwrap()];
+                    let (name, mut cluster) = cluster(name, Some(("True", since.max(0))));
+                    if *link == Link::Tainted {
+                        let taint = json!({ "key": taint::UNREACHABLE, "effect": "NoSelect" });
+                        let taint = serde_json::from_value(taint).unwrap();
+                        Arc::make_mut(&mut cluster).taints.push(taint);
+                    }
+                    (name, cluster)
+                }
             })
             .collect();
         let replicas = self.replicas.iter().filter(|(_, object)| is_ours(object));
@@ -154,7 +226,17 @@ impl World {
 
     /// The watches catch up.
     pub(super) fn tell(&mut self) {
-        self.told = Some(self.look());
+        let new = self.look();
+        let before = self.told.as_ref().map(|told| &told.clusters);
+        let was_away = |name: &String| {
+            before.is_some_and(|all| all.get(name).is_some_and(|cluster| cluster.is_away()))
+        };
+        let away = |(name, cluster): &(&String, &Arc<Cluster>)| cluster.is_away() || was_away(name);
+        let seen: Vec<String> =
+            new.clusters.iter().filter(away).map(|(name, _)| name.clone()).collect();
+        let moment = self.moment();
+        self.sightings.away.extend(seen.into_iter().map(|name| (name, moment)));
+        self.told = Some(new);
     }
 
     /// What watches have told, at this moment.
@@ -162,6 +244,9 @@ impl World {
         let mut seen = self.told.clone().unwrap();
         seen.now = Timestamp::from_second(self.now).unwrap();
         seen.unsure_since = self.unsure_since;
+        seen.sightings = self.sightings.clone();
+        let away = seen.clusters.values().filter(|cluster| cluster.is_away());
+        seen.sightings.away.extend(away.map(|cluster| (cluster.name.clone(), seen.now)));
         seen
     }
 
@@ -173,8 +258,8 @@ impl World {
         let [bindings, placements] =
             self.lost.map(|since| Timestamp::from_second(since.unwrap_or(1)).unwrap());
         let asked = Asked::Since { bindings, sets: Timestamp::MIN, placements, rules: None };
-        let Observed { replicas, unsure_since, .. } = view;
-        Observed { asked, replicas, unsure_since, ..self.look() }
+        let Observed { replicas, unsure_since, sightings, .. } = view;
+        Observed { asked, replicas, unsure_since, sightings, ..self.look() }
     }
 
     pub(super) fn perform(&mut self, action: &Action) {
@@ -242,11 +327,11 @@ impl World {
 
     /// Why a cluster's copy must not be deleted now, judged without the planner.
     fn must_stay(&self, cluster: &str) -> Option<&'static str> {
-        let (link, since) = self.links[cluster];
+        let (link, _) = self.links[cluster];
         match link {
             Link::None => return Some("which is no cluster"),
             Link::Leaving => return Some("which leaves"),
-            Link::Away | Link::Back => {}
+            Link::Away | Link::Tainted | Link::Back => {}
         }
         if self.disabled || self.gone {
             return None;
@@ -266,8 +351,13 @@ impl World {
             Decision::NoPlacement => {}
         }
         match link {
-            Link::Away => Some("which is out of reach"),
-            _ if self.now < since + 10 => Some("which has just come back"),
+            Link::Away | Link::Tainted => Some("which is out of reach"),
+            // Who decided for others may have done so for that.
+            _ if matches!(self.decision, Decision::Settled(_))
+                && !self.known.iter().any(|one| one == cluster) =>
+            {
+                Some("which is back, as nobody knew who decided")
+            }
             _ => None,
         }
     }
@@ -322,7 +412,8 @@ impl World {
         self.links.values_mut().for_each(|at| *at = (Link::Back, 1));
         self.replicas.retain(|_, object| is_ours(object));
         (self.bound, self.disabled, self.lost) = (true, false, [None; 2]);
-        self.decision = Decision::Settled(vec![name(1), name(3)]);
+        self.tell();
+        self.decide(Decision::Settled(vec![name(1), name(3)]));
     }
 
     pub(super) fn check_end(&self) -> Result<(), String> {

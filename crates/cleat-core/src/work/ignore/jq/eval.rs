@@ -1,14 +1,22 @@
 //! From an expression and a value to places in it.
 
-use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::cmp::Ordering;
 
+use cleat_dialect::regexp::Regexp;
+use jaq_core::ops::Math;
 use serde_json::Value;
 
-use super::{Comparison, Filter, Function, Part};
+use super::results::{Out, at, made, slice};
+use super::values::{changed, combined, compare, depth, kind, length, order, reckon, size, tested};
+use super::{Filter, Function, Part};
+use crate::work::trouble::shortened;
+
+/// Lists that are made are not deeper than this.
+const DEEPEST: usize = 128;
+/// What it costs to prepare a pattern.
+const PATTERN: usize = 5_000;
 
 /// How many results all expressions about one object may have together, those on the way included.
 pub(in super::super) struct Budget(u32);
@@ -19,20 +27,7 @@ impl Default for Budget {
     }
 }
 
-/// One result.
-#[derive(Clone, Debug)]
-enum Out<'v> {
-    /// What is at a place.
-    At(&'v Value),
-    /// A part of a list.
-    Span(&'v [Value]),
-    /// A place where nothing is: null to look at, and nothing to remove.
-    Nothing,
-    /// A value that is at no place.
-    Made(Value),
-}
-
-enum Failure {
+pub(super) enum Failure {
     /// The expression does not fit the value. `?` passes over it.
     Misfit(String),
     OverBudget,
@@ -46,9 +41,10 @@ pub(super) fn places<'v>(
     budget: &mut Budget,
 ) -> Result<Vec<&'v Value>, String> {
     let mut results = Vec::new();
-    match (Walk { budget }).run(filter, &Out::At(value), &mut results) {
+    let mut walk = Walk { budget, variables: Vec::new(), pattern: None };
+    match walk.run(filter, &Out::At(value), &mut results) {
         Ok(()) => {}
-        Err(Failure::Misfit(problem)) => return Err(problem),
+        Err(Failure::Misfit(problem)) => return Err(shortened(&problem)),
         Err(Failure::OverBudget) => return Err("takes too many steps on this manifest".into()),
     }
     let mut places = Vec::new();
@@ -60,62 +56,59 @@ pub(super) fn places<'v>(
             Out::At(found) => places.push(found),
             Out::Span(items) => places.extend(items),
             Out::Nothing => {}
-            Out::Made(made) => return Err(format!("gives {made}, which is not a path")),
+            Out::Made(made) => {
+                let made = shortened(&format!("{made}"));
+                return Err(format!("gives {made}, which is not a path"));
+            }
         }
     }
     Ok(places)
 }
 
-impl Out<'_> {
-    fn value(&self) -> Cow<'_, Value> {
-        match self {
-            Self::At(value) => Cow::Borrowed(value),
-            Self::Span(items) => Cow::Owned(Value::Array(items.to_vec())),
-            Self::Nothing => Cow::Owned(Value::Null),
-            Self::Made(value) => Cow::Borrowed(value),
-        }
-    }
-
-    /// What it costs to look at all of it.
-    fn size(&self) -> usize {
-        match self {
-            Self::At(value) => size(value),
-            Self::Span(items) => items.iter().map(size).sum(),
-            Self::Nothing | Self::Made(_) => 1,
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            Self::At(value) => kind(value),
-            Self::Made(value) => kind(value),
-            Self::Span(_) => "array",
-            Self::Nothing => "null",
-        }
-    }
-
-    fn is_true(&self) -> bool {
-        !matches!(
-            self,
-            Self::At(Value::Null | Value::Bool(false))
-                | Self::Made(Value::Null | Value::Bool(false))
-                | Self::Nothing
-        )
-    }
-}
-
-struct Walk<'b> {
+struct Walk<'b, 'v> {
     budget: &'b mut Budget,
+    /// What is bound where the walk is now. There are no functions but those built in, so that is also
+    /// what is bound where an expression stands.
+    variables: Vec<Out<'v>>,
+    /// The last pattern, and the text and the flags it was made from.
+    pattern: Option<(String, String, Regexp)>,
 }
 
-impl Walk<'_> {
+impl<'v> Walk<'_, 'v> {
     /// Adds the results to `out`. Those from before a failure are there even if it fails.
-    fn run<'v>(&mut self, filter: &Filter, input: &Out<'v>, out: &mut Vec<Out<'v>>) -> Done {
+    fn run(&mut self, filter: &Filter, input: &Out<'v>, out: &mut Vec<Out<'v>>) -> Done {
         self.spend(1)?;
         match filter {
             Filter::Identity => out.push(input.clone()),
             Filter::Recurse => self.recurse(input, out)?,
-            Filter::Literal(value) => out.push(Out::Made(value.clone())),
+            Filter::Literal(value) => out.push(made(value.clone())),
+            Filter::List(filter) => {
+                let results = self.all(filter, input)?;
+                self.spend(results.iter().map(Out::size).sum())?;
+                let list: Vec<Value> = results.iter().map(|one| one.value().into_owned()).collect();
+                out.push(self.list(list)?);
+            }
+            Filter::Bind(source, body) => {
+                for one in self.all(source, input)? {
+                    self.variables.push(one);
+                    let done = self.run(body, input, out);
+                    self.variables.pop();
+                    done?;
+                }
+            }
+            Filter::Variable(index) => out.extend(self.variables.get(*index).cloned()),
+            Filter::Reckon(left, operator, right) => {
+                for other in self.all(right, input)? {
+                    for one in self.all(left, input)? {
+                        self.spend(match operator {
+                            // Taking one list from another looks at each with each.
+                            Math::Sub => one.size().saturating_mul(other.size()),
+                            _ => one.size().saturating_add(other.size()),
+                        })?;
+                        out.push(made(reckon(&one.value(), *operator, &other.value())?));
+                    }
+                }
+            }
             Filter::Path(origin, parts) => {
                 let mut current = Vec::new();
                 let came = self.run(origin, input, &mut current);
@@ -158,7 +151,7 @@ impl Walk<'_> {
                     for one in self.all(left, input)? {
                         self.spend(one.size() + other.size())?;
                         let holds = compare(&one.value(), *operator, &other.value());
-                        out.push(Out::Made(Value::Bool(holds)));
+                        out.push(made(holds));
                     }
                 }
             }
@@ -179,7 +172,7 @@ impl Walk<'_> {
     }
 
     /// The results, and whether there would have been more but for a misfit.
-    fn collect<'v>(
+    fn collect(
         &mut self,
         filter: &Filter,
         input: &Out<'v>,
@@ -191,12 +184,12 @@ impl Walk<'_> {
         }
     }
 
-    fn all<'v>(&mut self, filter: &Filter, input: &Out<'v>) -> Result<Vec<Out<'v>>, Failure> {
+    fn all(&mut self, filter: &Filter, input: &Out<'v>) -> Result<Vec<Out<'v>>, Failure> {
         let (results, done) = self.collect(filter, input)?;
         done.map(|()| results)
     }
 
-    fn part<'v>(
+    fn part(
         &mut self,
         part: &Part,
         input: &Out<'v>,
@@ -229,7 +222,7 @@ impl Walk<'_> {
         }
     }
 
-    fn each<'v>(&mut self, place: &Out<'v>, out: &mut Vec<Out<'v>>) -> Done {
+    fn each(&mut self, place: &Out<'v>, out: &mut Vec<Out<'v>>) -> Done {
         match place {
             Out::At(Value::Array(items)) => {
                 self.spend(items.len())?;
@@ -243,6 +236,14 @@ impl Walk<'_> {
                 self.spend(entries.len())?;
                 out.extend(entries.values().map(Out::At));
             }
+            Out::Made(value) if matches!(**value, Value::Array(_) | Value::Object(_)) => {
+                self.spend(size(value))?;
+                match &**value {
+                    Value::Array(items) => out.extend(items.iter().cloned().map(made)),
+                    Value::Object(entries) => out.extend(entries.values().cloned().map(made)),
+                    _ => {}
+                }
+            }
             other => {
                 let kind = other.kind();
                 return Err(Failure::Misfit(format!("cannot iterate over {kind}")));
@@ -251,7 +252,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn recurse<'v>(&mut self, place: &Out<'v>, out: &mut Vec<Out<'v>>) -> Done {
+    fn recurse(&mut self, place: &Out<'v>, out: &mut Vec<Out<'v>>) -> Done {
         self.spend(1)?;
         out.push(place.clone());
         let mut below = Vec::new();
@@ -262,7 +263,7 @@ impl Walk<'_> {
     }
 
     /// `and`, or `or` where true decides by itself.
-    fn logic<'v>(
+    fn logic(
         &mut self,
         left: &Filter,
         right: &Filter,
@@ -272,18 +273,18 @@ impl Walk<'_> {
     ) -> Done {
         for one in self.all(left, input)? {
             if one.is_true() == decisive {
-                out.push(Out::Made(Value::Bool(decisive)));
+                out.push(made(decisive));
                 continue;
             }
             for other in self.all(right, input)? {
                 self.spend(1)?;
-                out.push(Out::Made(Value::Bool(other.is_true())));
+                out.push(made(other.is_true()));
             }
         }
         Ok(())
     }
 
-    fn branch<'v>(
+    fn branch(
         &mut self,
         branches: &[(Filter, Filter)],
         other: &Filter,
@@ -302,7 +303,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn call<'v>(
+    fn call(
         &mut self,
         function: Function,
         arguments: &[Filter],
@@ -310,14 +311,14 @@ impl Walk<'_> {
         out: &mut Vec<Out<'v>>,
     ) -> Done {
         let argument = arguments.first().unwrap_or(&Filter::Identity);
-        let truth = |out: &mut Vec<Out<'v>>, holds| out.push(Out::Made(Value::Bool(holds)));
+        let truth = |out: &mut Vec<Out<'v>>, holds: bool| out.push(made(holds));
         match function {
             Function::Empty => {}
             Function::Not => truth(out, !input.is_true()),
-            Function::Type => out.push(Out::Made(input.kind().into())),
+            Function::Type => out.push(made(input.kind())),
             Function::Length => {
                 self.spend(input.size())?;
-                out.push(Out::Made(length(&input.value())?));
+                out.push(made(length(&input.value())?));
             }
             Function::OfType(kinds) => {
                 if kinds.contains(&input.kind()) {
@@ -350,7 +351,11 @@ impl Walk<'_> {
             }
             Function::All | Function::Any | Function::AllOf | Function::AnyOf => {
                 let mut each = Vec::new();
-                self.each(input, &mut each)?;
+                match arguments {
+                    [source, _] => each = self.all(source, input)?,
+                    _ => self.each(input, &mut each)?,
+                }
+                let argument = arguments.last().unwrap_or(&Filter::Identity);
                 let mut verdicts = Vec::new();
                 for one in &each {
                     verdicts.extend(self.all(argument, one)?.iter().map(Out::is_true));
@@ -361,180 +366,168 @@ impl Walk<'_> {
                     if every { !verdicts.contains(&false) } else { verdicts.contains(&true) },
                 );
             }
-            Function::Has | Function::Contains | Function::StartsWith | Function::EndsWith => {
+            Function::Has
+            | Function::Contains
+            | Function::Inside
+            | Function::StartsWith
+            | Function::EndsWith => {
                 for other in self.all(argument, input)? {
                     self.spend(input.size().saturating_mul(other.size()))?;
                     truth(out, tested(function, &input.value(), &other.value())?);
                 }
             }
+            Function::TrimStart | Function::TrimEnd => {
+                for other in self.all(argument, input)? {
+                    self.spend(input.size())?;
+                    let trimmed = combined(function, &input.value(), &other.value())?;
+                    // What does not change stays a place.
+                    let same = order(&trimmed, &input.value()).is_eq();
+                    out.push(if same { input.clone() } else { made(trimmed) });
+                }
+            }
+            Function::Index | Function::LastIndex | Function::Split | Function::Join => {
+                for other in self.all(argument, input)? {
+                    let each = input.size().saturating_mul(other.size());
+                    let made = made(combined(function, &input.value(), &other.value())?);
+                    self.spend(each.saturating_add(made.size()))?;
+                    out.push(made);
+                }
+            }
+            Function::LowerCase
+            | Function::UpperCase
+            | Function::ToString
+            | Function::ToNumber
+            | Function::Keys => {
+                self.spend(input.size())?;
+                out.push(made(changed(function, &input.value())?));
+            }
+            Function::Map => {
+                let (mut each, mut list) = (Vec::new(), Vec::new());
+                self.each(input, &mut each)?;
+                for one in &each {
+                    list.extend(self.all(argument, one)?);
+                }
+                self.spend(list.iter().map(Out::size).sum())?;
+                let list: Vec<Value> = list.iter().map(|one| one.value().into_owned()).collect();
+                out.push(self.list(list)?);
+            }
+            Function::Add => {
+                let mut each = Vec::new();
+                self.each(input, &mut each)?;
+                let mut sum = Value::Null;
+                for one in &each {
+                    self.spend(one.size().saturating_add(size(&sum)))?;
+                    sum = reckon(&sum, Math::Add, &one.value())?;
+                }
+                out.push(made(sum));
+            }
+            Function::IsEmpty => {
+                let (results, done) = self.collect(argument, input)?;
+                if results.is_empty() {
+                    done?;
+                }
+                truth(out, results.is_empty());
+            }
+            Function::GetPath => {
+                for path in self.all(argument, input)? {
+                    let path = path.value();
+                    let Value::Array(keys) = &*path else {
+                        let kind = kind(&path);
+                        return Err(Failure::Misfit(format!(
+                            "takes a value of type {kind} for a path"
+                        )));
+                    };
+                    self.spend(keys.len())?;
+                    let place = keys.iter().try_fold(input.clone(), |place, key| at(&place, key));
+                    out.push(place?);
+                }
+            }
+            Function::Limit => {
+                let source = arguments.last().unwrap_or(&Filter::Identity);
+                for most in self.all(argument, input)? {
+                    let most = most.value().as_i64().ok_or_else(|| {
+                        Failure::Misfit("limits to what is not a whole number".into())
+                    })?;
+                    let most = usize::try_from(most).unwrap_or_default();
+                    if most == 0 {
+                        continue;
+                    }
+                    let (mut results, done) = self.collect(source, input)?;
+                    // What would have come after the last does not matter.
+                    if results.len() < most {
+                        done?;
+                    }
+                    results.truncate(most);
+                    out.append(&mut results);
+                }
+            }
+            Function::RecurseBy => {
+                // Not by recursion: nothing bounds how deep this goes but the budget.
+                let mut waiting = Vec::from([input.clone()]);
+                while let Some(one) = waiting.pop() {
+                    self.spend(1)?;
+                    let mut next = self.all(argument, &one)?;
+                    next.reverse();
+                    out.push(one);
+                    waiting.append(&mut next);
+                }
+            }
+            Function::Test => {
+                let flags = match arguments {
+                    [_, flags] => self.all(flags, input)?,
+                    _ => Vec::from([made("")]),
+                };
+                for pattern in self.all(argument, input)? {
+                    for flags in &flags {
+                        truth(out, self.test(input, &pattern, flags)?);
+                    }
+                }
+            }
         }
         Ok(())
     }
-}
 
-fn at<'v>(place: &Out<'v>, index: &Value) -> Result<Out<'v>, Failure> {
-    let element = |items: &'v [Value], index: i64| {
-        let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
-        let index = if index < 0 { index.saturating_add(length) } else { index };
-        let found = usize::try_from(index).ok().and_then(|index| items.get(index));
-        found.map_or(Out::Nothing, Out::At)
-    };
-    match (place, index) {
-        (Out::Nothing | Out::At(Value::Null), Value::String(_) | Value::Number(_)) => {
-            Ok(Out::Nothing)
+    fn list(&mut self, items: Vec<Value>) -> Result<Out<'v>, Failure> {
+        let list = Value::Array(items);
+        if depth(&list) > DEEPEST {
+            return Err(Failure::Misfit(format!("makes a list more than {DEEPEST} deep")));
         }
-        (Out::At(Value::Object(entries)), Value::String(key)) => {
-            Ok(entries.get(key).map_or(Out::Nothing, Out::At))
-        }
-        (Out::At(Value::Array(items)), Value::Number(number)) if number.is_i64() => {
-            Ok(element(items, number.as_i64().unwrap_or_default()))
-        }
-        (Out::Span(items), Value::Number(number)) if number.is_i64() => {
-            Ok(element(items, number.as_i64().unwrap_or_default()))
-        }
-        (place, index) => {
-            let kind = place.kind();
-            Err(Failure::Misfit(format!("cannot take {index} of a value of type {kind}")))
-        }
+        Ok(made(list))
     }
-}
 
-fn slice<'v>(place: &Out<'v>, from: Option<i64>, to: Option<i64>) -> Result<Out<'v>, Failure> {
-    let items: &'v [Value] = match place {
-        Out::At(Value::Array(items)) => items,
-        Out::Span(items) => items,
-        Out::Nothing | Out::At(Value::Null) => return Ok(Out::Nothing),
-        other => {
-            let kind = other.kind();
-            return Err(Failure::Misfit(format!("cannot take a slice of a value of type {kind}")));
-        }
-    };
-    let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
-    let bound = |bound: Option<i64>, default: i64| {
-        let bound = bound.unwrap_or(default);
-        let bound = if bound < 0 { bound.saturating_add(length) } else { bound };
-        usize::try_from(bound.clamp(0, length)).unwrap_or_default()
-    };
-    Ok(Out::Span(items.get(bound(from, 0)..bound(to, length)).unwrap_or_default()))
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
-/// Counted anew each time: that is no more work than what is about to be done with it.
-fn size(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
-        Value::Object(entries) => {
-            1 + entries.iter().map(|(key, value)| 1 + key.len() / 64 + size(value)).sum::<usize>()
-        }
-        Value::String(text) => 1 + text.len() / 64,
-        _ => 1,
-    }
-}
-
-fn length(value: &Value) -> Result<Value, Failure> {
-    Ok(match value {
-        Value::Null => Value::from(0),
-        Value::Bool(_) => return Err(Failure::Misfit("asks a boolean for its length".into())),
-        Value::Number(number) => number.as_f64().map(f64::abs).into(),
-        Value::String(text) => Value::from(text.chars().count()),
-        Value::Array(items) => Value::from(items.len()),
-        Value::Object(entries) => Value::from(entries.len()),
-    })
-}
-
-fn tested(function: Function, value: &Value, other: &Value) -> Result<bool, Failure> {
-    let misfit = || {
-        let (one, other) = (kind(value), kind(other));
-        Failure::Misfit(format!(
-            "tests values of types {one} and {other}, which do not go together"
-        ))
-    };
-    match (function, value, other) {
-        (Function::Has, Value::Object(entries), Value::String(key)) => {
-            Ok(entries.contains_key(key))
-        }
-        (Function::Has, Value::Array(items), Value::Number(index)) => {
-            Ok(index.as_u64().is_some_and(|index| index < items.len() as u64))
-        }
-        (Function::StartsWith, Value::String(text), Value::String(start)) => {
-            Ok(text.starts_with(start.as_str()))
-        }
-        (Function::EndsWith, Value::String(text), Value::String(end)) => {
-            Ok(text.ends_with(end.as_str()))
-        }
-        (Function::Contains, value, other) if kind(value) == kind(other) => {
-            Ok(contains(value, other))
-        }
-        _ => Err(misfit()),
-    }
-}
-
-/// The argument comes from the expression or the manifest, whose depth is bounded.
-fn contains(value: &Value, other: &Value) -> bool {
-    match (value, other) {
-        (Value::String(value), Value::String(other)) => value.contains(other.as_str()),
-        (Value::Array(value), Value::Array(other)) => {
-            other.iter().all(|other| value.iter().any(|value| contains(value, other)))
-        }
-        (Value::Object(value), Value::Object(other)) => other
-            .iter()
-            .all(|(key, other)| value.get(key).is_some_and(|value| contains(value, other))),
-        (value, other) => order(value, other).is_eq(),
-    }
-}
-
-fn compare(one: &Value, operator: Comparison, other: &Value) -> bool {
-    let order = order(one, other);
-    match operator {
-        Comparison::Less => order.is_lt(),
-        Comparison::LessOrEqual => order.is_le(),
-        Comparison::Greater => order.is_gt(),
-        Comparison::GreaterOrEqual => order.is_ge(),
-        Comparison::Equal => order.is_eq(),
-        Comparison::NotEqual => order.is_ne(),
-    }
-}
-
-/// jq's order of all values: null, false, true, numbers, strings, arrays, objects.
-fn order(one: &Value, other: &Value) -> Ordering {
-    match (one, other) {
-        (Value::Number(one), Value::Number(other)) => match (one.as_i64(), other.as_i64()) {
-            (Some(one), Some(other)) => one.cmp(&other),
-            _ => one.as_f64().partial_cmp(&other.as_f64()).unwrap_or(Ordering::Equal),
-        },
-        (Value::Bool(one), Value::Bool(other)) => one.cmp(other),
-        (Value::String(one), Value::String(other)) => one.cmp(other),
-        (Value::Array(one), Value::Array(other)) => {
-            let pairs = one.iter().zip(other).map(|(one, other)| order(one, other));
-            pairs.into_iter().find(|order| order.is_ne()).unwrap_or(one.len().cmp(&other.len()))
-        }
-        (Value::Object(one), Value::Object(other)) => {
-            one.keys().cmp(other.keys()).then_with(|| {
-                let pairs = one.values().zip(other.values()).map(|(one, other)| order(one, other));
-                pairs.into_iter().find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-            })
-        }
-        (one, other) => rank(one).cmp(&rank(other)),
-    }
-}
-
-fn rank(value: &Value) -> u8 {
-    match value {
-        Value::Null => 0,
-        Value::Bool(_) => 1,
-        Value::Number(_) => 2,
-        Value::String(_) => 3,
-        Value::Array(_) => 4,
-        Value::Object(_) => 5,
+    /// Whether a text has what a pattern describes.
+    fn test(
+        &mut self,
+        text: &Out<'v>,
+        pattern: &Out<'v>,
+        flags: &Out<'v>,
+    ) -> Result<bool, Failure> {
+        let (text, pattern, flags) = (text.value(), pattern.value(), flags.value());
+        let (Value::String(text), Value::String(pattern)) = (&*text, &*pattern) else {
+            let (text, pattern) = (kind(&text), kind(&pattern));
+            return Err(Failure::Misfit(format!(
+                "tests a value of type {text} by a pattern of type {pattern}"
+            )));
+        };
+        let flags = match &*flags {
+            Value::String(flags) => flags.as_str(),
+            Value::Null => "",
+            other => {
+                let kind = kind(other);
+                return Err(Failure::Misfit(format!("has flags of type {kind}")));
+            }
+        };
+        self.spend(1 + text.len())?;
+        let known = self.pattern.take().filter(|(of, with, _)| of == pattern && with == flags);
+        let known = match known {
+            Some(known) => known,
+            None => {
+                self.spend(PATTERN)?;
+                let regexp = Regexp::of_jq(pattern, flags).map_err(Failure::Misfit)?;
+                (pattern.clone(), flags.into(), regexp)
+            }
+        };
+        let (_, _, regexp) = self.pattern.insert(known);
+        Ok(regexp.is_in(text))
     }
 }

@@ -6,9 +6,9 @@ use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 
 use jaq_core::load::lex::StrPart;
-use jaq_core::load::parse::{BinaryOp, Term};
+use jaq_core::load::parse::{BinaryOp, Pattern, Term};
 use jaq_core::load::{Lexer, Parser};
-use jaq_core::ops::Cmp;
+use jaq_core::ops::{Cmp, Math};
 use jaq_core::path::{Opt, Part as TermPart};
 use serde_json::{Number, Value};
 
@@ -40,14 +40,15 @@ pub(super) fn filter(expression: &str) -> Result<Filter, String> {
         let wanted = errors.first().map_or("", |(expected, _)| expected.as_str());
         format!("cannot be read: expected {wanted}")
     })?;
-    understood(&term, 0)
+    understood(&term, 0, &[])
 }
 
-fn understood(term: &Term<&str>, depth: usize) -> Result<Filter, String> {
+/// `bound`: the variables there are, the last one bound last.
+fn understood(term: &Term<&str>, depth: usize, bound: &[&str]) -> Result<Filter, String> {
     if depth > DEEPEST {
         return Err(format!("is nested more than {DEEPEST} deep"));
     }
-    let inner = |term: &Term<&str>| understood(term, depth + 1);
+    let inner = |term: &Term<&str>| understood(term, depth + 1, bound);
     let boxed = |term: &Term<&str>| inner(term).map(Box::new);
     let refused =
         |what: &str| Err(format!("uses {what}, which is not allowed: only what selects paths is"));
@@ -57,7 +58,10 @@ fn understood(term: &Term<&str>, depth: usize) -> Result<Filter, String> {
         Term::Num(text) => Filter::Literal(number(text)?),
         Term::Neg(term) => match &**term {
             Term::Num(text) => Filter::Literal(number(&format!("-{text}"))?),
-            _ => return refused("negation"),
+            term => {
+                let nothing = Box::new(Filter::Literal(Value::from(0)));
+                Filter::Reckon(nothing, Math::Sub, boxed(term)?)
+            }
         },
         Term::Str(None, parts) => Filter::Literal(Value::String(literal(parts)?)),
         Term::Str(Some(_), _) => return refused("a format"),
@@ -86,8 +90,15 @@ fn understood(term: &Term<&str>, depth: usize) -> Result<Filter, String> {
                     let operator = comparison(*operator);
                     return Ok(Filter::Compare(boxed(left)?, operator, boxed(right)?));
                 }
-                BinaryOp::Pipe(Some(_)) => return refused("a variable"),
-                BinaryOp::Math(_) => return refused("arithmetic"),
+                BinaryOp::Pipe(Some(Pattern::Var(name))) => {
+                    let bound: Vec<&str> = bound.iter().copied().chain([*name]).collect();
+                    let body = understood(right, depth + 1, &bound)?;
+                    return Ok(Filter::Bind(boxed(left)?, Box::new(body)));
+                }
+                BinaryOp::Pipe(Some(_)) => return refused("a pattern of variables"),
+                BinaryOp::Math(operator) => {
+                    return Ok(Filter::Reckon(boxed(left)?, *operator, boxed(right)?));
+                }
                 BinaryOp::Assign
                 | BinaryOp::Update
                 | BinaryOp::UpdateMath(_)
@@ -115,14 +126,18 @@ fn understood(term: &Term<&str>, depth: usize) -> Result<Filter, String> {
                 Filter::Call(function, arguments)
             }
         },
-        Term::Arr(_) => return refused("[ ] that makes an array"),
+        Term::Arr(None) => Filter::Literal(Value::Array(Vec::new())),
+        Term::Arr(Some(term)) => Filter::List(boxed(term)?),
         Term::Obj(_) => return refused("{ } that makes an object"),
         Term::Label(..) => return refused("label"),
         Term::Break(_) => return refused("break"),
         Term::Fold(name, ..) => return refused(name),
         Term::TryCatch(_, Some(_)) => return refused("catch"),
         Term::Def(..) => return refused("def"),
-        Term::Var(_) => return refused("a variable"),
+        Term::Var(name) => match bound.iter().rposition(|one| one == name) {
+            Some(index) => Filter::Variable(index),
+            None => return Err(format!("uses {name}, which is bound nowhere")),
+        },
     })
 }
 
@@ -137,7 +152,7 @@ fn comparison(operator: Cmp) -> Comparison {
     }
 }
 
-fn number(text: &str) -> Result<Value, String> {
+pub(super) fn number(text: &str) -> Result<Value, String> {
     if let Ok(whole) = text.parse::<i64>() {
         return Ok(Value::from(whole));
     }

@@ -5,6 +5,7 @@ use std::vec;
 use std::vec::Vec;
 
 use cleat_api::manifestwork::{DeleteOption, Keep};
+use jiff::SignedDuration;
 use serde_json::json;
 
 use super::super::world::{World, id, keep_only, present};
@@ -646,4 +647,23 @@ fn a_definition_went_while_nobody_could_see_the_object_to_be_kept() {
         let plan = plan(&seen);
         assert!(deletes(&plan).is_empty(), "{plan:?}");
     }
+}
+
+#[test]
+fn a_hub_that_took_in_no_status_held_a_deletion_up() {
+    let mut world = settled(&[(0, 1)]);
+    change(&mut world, |work| work.deleting = true);
+    let mut seen = world.observe("one", || true);
+    let publish = report(&seen).publish.unwrap();
+    let trouble = Trouble {
+        message: "quota".into(),
+        kind: TroubleKind::Refused,
+        attempts: 9,
+        retry_at: seen.now.checked_add(SignedDuration::from_secs(10)).unwrap(),
+    };
+    seen.troubles.insert(Trouble::about(&publish), trouble.clone());
+    assert_ne!(plan(&seen), vec![] as Plan);
+    // Who cannot take our finalizer off has to wait.
+    seen.troubles.insert(publish.target.id, trouble);
+    assert_eq!(plan(&seen), vec![] as Plan);
 }

@@ -38,6 +38,7 @@ fn look(world: &World, name: &'static str, told: &[LeftObject]) -> Observed {
     let others = WORKS.into_iter().filter(|other| *other != name);
     let kept = others.filter_map(|other| world.ledger(other)).flat_map(|book| retire::keeps(&book));
     seen.kept_elsewhere = Ok(kept.collect());
+    seen.contents = world.contents(&seen);
     seen
 }
 

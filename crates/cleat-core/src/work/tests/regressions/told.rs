@@ -13,7 +13,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Value, json};
 
 use super::super::world::{World, id};
-use super::{act, change, settle, settled, turn, wanted_mut, work_mut};
+use super::{act, book_mut, change, settle, settled, turn, wanted_mut, work_mut};
+use crate::id::Id;
 use crate::work::observed::*;
 use crate::work::trouble::{Trouble, TroubleKind};
 use crate::work::{plan, report, stranded};
@@ -93,6 +94,34 @@ fn a_living_work_did_not_say_who_keeps_what_left_it() {
     assert!(conditions.iter().all(|condition| condition.type_ != "Removed"), "{conditions:?}");
 }
 
+/// Its time to live took away what was there, and what was refused never came.
+#[test]
+fn a_work_was_complete_though_a_manifest_was_never_applied() {
+    let finished = Finding {
+        condition: "Complete".into(),
+        status: "True",
+        reason: "ConditionRuleEvaluated",
+        message: "Job is finished".into(),
+    };
+    let world = settled(&[(0, 1), (1, 1)]);
+    let mut seen = world.observe("one", || true);
+    wanted_mut(&mut seen, 0).judged.conditions = vec![finished.clone()];
+    assert_eq!(told(&seen, "Complete").status, "True");
+    seen.live.insert(id(1), Seen::Absent);
+    wanted_mut(&mut seen, 1).permission = Permission::Denied("robot may not".into());
+    let complete = told(&seen, "Complete");
+    assert_eq!((&*complete.status, &*complete.message), ("Unknown", "1 manifest is not applied"));
+    // Nor is it by what was applied of an older work and is under way now.
+    let mut seen = world.observe("one", || true);
+    let mut before = status(&seen).unwrap();
+    let manifests = before.resource_status.manifests.iter_mut();
+    manifests.flat_map(|one| &mut one.conditions).for_each(|c| c.observed_generation = Some(0));
+    work_mut(&mut seen).status = before;
+    wanted_mut(&mut seen, 0).judged.conditions = vec![finished];
+    seen.live.insert(id(1), Seen::Absent);
+    assert_eq!(told(&seen, "Complete").status, "Unknown");
+}
+
 #[test]
 fn ocm_1062_a_deletion_showed_no_progress() {
     let mut world = settled(&[(0, 1), (1, 1)]);
@@ -107,6 +136,74 @@ fn ocm_1062_a_deletion_showed_no_progress() {
     let message = told(&seen, "Deleting").message;
     assert!(message.contains("2 objects remain"), "{message}");
     assert!(message.contains("n/b (waiting for finalizer example.com/hold)"), "{message}");
+}
+
+/// Its finalizers are in its spec, and why they stay is in its status.
+#[test]
+fn a_namespace_that_would_not_go_was_only_said_to_be_terminating() {
+    let mut world = settled(&[(0, 1)]);
+    change(&mut world, |work| work.deleting = true);
+    turn(&mut world, "one");
+    let namespace = Id {
+        group: String::new(),
+        resource: "namespaces".into(),
+        namespace: String::new(),
+        name: "n".into(),
+    };
+    let mut seen = world.observe("one", || true);
+    let Some(Seen::Present(mut present)) = seen.live.remove(&id(0)) else { panic!("it is there") };
+    present.terminating = Some(vec![]);
+    let book = book_mut(&mut seen);
+    let (claim, applied) = (book.claims[&id(0)], book.applied[&id(0)].clone());
+    book.claims = [(namespace.clone(), claim)].into();
+    book.applied = [(namespace.clone(), applied)].into();
+    let with = |seen: &mut Observed, content: Content| {
+        let present = Present { content, ..present.clone() };
+        seen.live.insert(namespace.clone(), Seen::Present(present));
+        told(seen, "Deleting").message
+    };
+    let begun = "ManifestWork is being deleted; 1 object remains: namespaces n";
+    assert_eq!(with(&mut seen, Content::Unread), format!("{begun} (terminating)"));
+    let told = |message: &str| {
+        let object = json!({ "status": { "conditions": [
+            { "type": "NamespaceDeletionContentFailure", "status": "False", "message": "well" },
+            { "type": "NamespaceContentRemaining", "status": "True", "message": message },
+            { "type": "NamespaceFinalizersRemaining", "status": "True", "message": "x in 1" },
+            { "type": "Theirs", "status": "True", "message": "of others" },
+        ] } });
+        Content::Read(object.into())
+    };
+    let expected = format!("{begun} (terminating: jobs remain; x in 1)");
+    assert_eq!(with(&mut seen, told("jobs remain")), expected);
+    let long = with(&mut seen, told(&"x".repeat(5000)));
+    assert!(long.len() < 1200, "{}", long.len());
+}
+
+#[test]
+fn a_living_work_did_not_say_what_holds_what_left_it() {
+    let mut world = settled(&[(0, 1), (1, 1), (2, 1)]);
+    change(&mut world, |work| work.wanted = [(2, 1)].into());
+    let mut seen = world.observe("one", || true);
+    let conditions = status(&seen).unwrap().conditions;
+    assert!(conditions.iter().all(|condition| condition.type_ != "Removed"), "it is on its way");
+    let Some(Seen::Present(present)) = seen.live.get_mut(&id(0)) else { panic!("it is there") };
+    present.terminating = Some(vec!["example.com/hold".into()]);
+    let trouble = Trouble {
+        message: "admission webhook \"w\" denied the request: not yet".into(),
+        kind: TroubleKind::Refused,
+        attempts: 1,
+        retry_at: seen.now,
+    };
+    seen.troubles.insert(id(1), trouble);
+    let held = told(&seen, "Removed");
+    assert_eq!((&*held.status, &*held.reason), ("False", "ObjectsRemain"));
+    let expected = format!(
+        "2 objects that left the work remain: {} (waiting for finalizer example.com/hold); {} \
+         (admission webhook \"w\" denied the request: not yet)",
+        id(0),
+        id(1)
+    );
+    assert_eq!(held.message, expected);
 }
 
 #[test]
@@ -202,6 +299,25 @@ fn an_executor_that_lacks_rights_was_asked_every_moment() {
     assert_eq!(wake.duration_since(seen.now).as_secs(), 60);
     let applied = told(&seen, "Applied");
     assert_eq!((&*applied.status, &*applied.reason), ("False", "AppliedManifestWorkFailed"));
+}
+
+/// The work said that it was applied, until something of it had to be written.
+#[test]
+fn an_executor_that_may_nothing_was_not_told_while_all_was_as_wanted() {
+    let world = settled(&[(0, 1), (1, 1)]);
+    let mut seen = world.observe("one", || true);
+    assert_eq!(told(&seen, "Applied").status, "True");
+    wanted_mut(&mut seen, 0).permission = Permission::Denied("robot may not".into());
+    assert_eq!(told(&seen, "Applied").status, "False");
+    assert_eq!(plan(&seen), vec![] as Plan);
+    // Who may not be asked is not denied anything.
+    wanted_mut(&mut seen, 0).permission = Permission::Unknown("no answer".into());
+    let conditions = status(&seen).unwrap().conditions;
+    assert!(conditions.iter().all(|condition| condition.type_ != "Applied"), "{conditions:?}");
+    // What is only looked at needs no right to write.
+    wanted_mut(&mut seen, 0).permission = Permission::Denied("robot may not".into());
+    wanted_mut(&mut seen, 0).strategy = Strategy::ReadOnly;
+    assert_eq!(told(&seen, "Applied").status, "True");
 }
 
 #[test]
