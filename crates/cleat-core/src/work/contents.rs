@@ -134,9 +134,6 @@ impl Sight<'_> {
         if one.terminating {
             return Standing::Waiting;
         }
-        if one.owners.iter().any(|owner| self.here.contains(owner.uid.as_str())) {
-            return Standing::Follows;
-        }
         match self.is_held(&one.owners) {
             Some(true) => Standing::Waiting,
             Some(false) => Standing::Foreign,

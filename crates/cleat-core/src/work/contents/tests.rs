@@ -131,6 +131,25 @@ fn what_belonged_to_something_that_lives_outside_was_waited_for_for_ever() {
 }
 
 #[test]
+fn what_belongs_to_somebody_outside_as_well_does_not_follow_who_is_here() {
+    let ours = owned(
+        &[owner("Bundle", "b", "b")],
+        &[("b", there(vec![owner(LEDGER_KIND, "hub-w", "l")]))],
+    );
+    let mut both = found("secrets", "s");
+    both.owners = vec![owner("ConfigMap", "m", &ours.uid), owner("Node", "x", "x")];
+    for (above, expected) in [
+        (there(vec![]), Contents::Foreign(vec![both.id.clone()])),
+        (Above::Gone, Contents::Waiting(both.id.to_string())),
+    ] {
+        both.above = [("x".into(), above)].into();
+        assert_eq!(judge(&[ours.clone(), both.clone()], "hub"), expected);
+    }
+    both.owners.pop();
+    assert_eq!(judge(&[ours, both], "hub"), Contents::Ours);
+}
+
+#[test]
 fn a_namespace_that_may_be_spared_yet_takes_nothing_along() {
     let space = Owner { api_version: "v1".into(), ..owner("Namespace", "n", "n") };
     let one = owned(&[space], &[("n", there(vec![owner(LEDGER_KIND, "hub-w", "l")]))]);
